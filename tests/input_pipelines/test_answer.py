@@ -15,7 +15,7 @@ from tftracer.contract.input_pipelines import InputPipeline
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.answer import RECENT_S, input_pipelines, what_limits
-from tftracer.input_pipelines.dataset_code import Step
+from tftracer.input_pipelines.dataset_code import Transformation
 from tftracer.input_pipelines.saved_pipelines import MAX_LOOKS, PipelineFacts, Reading, read, record
 from tftracer.input_pipelines.summary import render
 
@@ -69,7 +69,7 @@ def test_the_planted_stage_limits(planted: str, stage: str, advice: str) -> None
 
 def test_a_python_generator_is_named_by_its_function() -> None:
     known = facts_of("generator")
-    steps = (Step("Prefetch"), Step("from_generator", "load_batch", "train.py:7", python=True))
+    steps = (Transformation("Prefetch"), Transformation("from_generator", "load_batch", "train.py:7", python=True))
     (answer,) = input_pipelines(replace(known, pipelines=(replace(known.pipelines[0], steps=steps),)), 0.0)["pipelines"]
     assert ": from_generator(load_batch) at train.py:7 limits it to " in answer["text"]
     assert [stage["name"] for stage in answer["stages"] if stage["function"] == "load_batch"] == ["FlatMap", "Generator"]
@@ -128,7 +128,7 @@ def test_stages_have_the_functions_and_lines_of_the_script() -> None:
 def test_what_keras_takes_out_of_arrays_are_batches() -> None:
     known = facts_of("rebatch")
     assert input_pipelines(known, 0.0)["pipelines"][0]["unit"] == "elements"
-    by_keras = replace(known.pipelines[0], steps=(Step("ParallelMap", "grab_batch", "array_data_adapter.py:202"),))
+    by_keras = replace(known.pipelines[0], steps=(Transformation("ParallelMap", "grab_batch", "array_data_adapter.py:202"),))
     (answer,) = input_pipelines(replace(known, pipelines=(by_keras,)), 0.0)["pipelines"]
     assert answer["unit"] == "batches"
 

@@ -84,7 +84,8 @@ def shift_of(
 
     ``blocks``: values of blocks of steps, for one session a side.
 
-    ``started``: when the sessions began, if known for all. ``selected_from``: from how many shifts the caller selects one.
+    ``started``: when the sessions began, if known for all. ``selected_from``: number of shifts of which the caller reports one;
+    it widens the interval.
     ``relative_error``: the possible relative error of the values, in the same direction for all values of a side; it widens the
     interval.
     """

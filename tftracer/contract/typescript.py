@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 import sys
 import types
 import typing
@@ -42,13 +44,40 @@ def type_script(kind: Any) -> str:
     raise TypeError(f"the wire contract cannot carry {kind!r}")
 
 
-def interface(name: str, kind: Any) -> str:
-    """Return the TypeScript interface of a TypedDict."""
+def interface(name: str, kind: Any, comments: dict[str, str]) -> str:
+    """Return the TypeScript interface of a TypedDict, with the comments of its fields."""
     lines = [f"export interface {name} {{"]
     for key, value in typing.get_type_hints(kind).items():
         mark = "" if key in kind.__required_keys__ else "?"
+        lines += _documentation(comments.get(f"{name}.{key}"), "  ")
         lines.append(f"  {key}{mark}: {type_script(value)};")
     return "\n".join([*lines, "}"])
+
+
+def comments_of(source: str) -> dict[str, str]:
+    """Return "Class.field" (or the name of a type) -> its comment in a module: the lines above it, and the end of its line."""
+    lines, comments = source.splitlines(), {}
+    for node in ast.parse(source).body:
+        prefix, fields = (f"{node.name}.", node.body) if isinstance(node, ast.ClassDef) else ("", [node])
+        for field in fields:
+            name = _name_of(field)
+            above = field.lineno - 1
+            while name and above and lines[above - 1].lstrip().startswith("#"):
+                above -= 1
+            texts = [line.lstrip("# :") for line in lines[above : field.lineno - 1]]
+            texts += re.findall(r"  # (?!fmt:)(.*)", lines[(field.end_lineno or field.lineno) - 1])
+            comments[prefix + name] = " ".join(texts)
+    return comments
+
+
+def _name_of(statement: ast.stmt) -> str:
+    """Return the name that a statement defines; "" if it is no field, and no assignment to one name."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return targets[0].id if isinstance(targets[0], ast.Name) else ""
+
+
+def _documentation(text: str | None, indent: str = "") -> list[str]:
+    return [f"{indent}/** {text} */"] if text else []
 
 
 def generate() -> str:
@@ -57,13 +86,16 @@ def generate() -> str:
     analysis_modules = [analysis.message.__module__ for analysis in ANALYSES]
     modules = dict.fromkeys([*(f"tftracer.contract.{module}" for module in MODULES), *analysis_modules])
     contract = {name: value for module in modules for name, value in vars(import_module(module)).items()}
+    comments: dict[str, str] = {}
+    for module in modules:
+        comments |= comments_of(inspect.getsource(import_module(module)))
     for name, value in contract.items():
         if typing.is_typeddict(value):
             documentation = inspect.getdoc(value) if "__doc__" in vars(value) and value.__doc__ else None
-            comment = f"/** {' '.join(documentation.split())} */\n" if documentation else ""
-            parts.append(comment + interface(name, value) + "\n")
+            text = " ".join(documentation.split()) if documentation else None
+            parts.append("\n".join([*_documentation(text), interface(name, value, comments), ""]))
         elif get_origin(value) in (Literal, Union) and name[0].isupper():
-            parts.append(f"export type {name} = {type_script(value)};\n")
+            parts.append("\n".join([*_documentation(comments.get(name)), f"export type {name} = {type_script(value)};", ""]))
     return "\n".join([*parts, analyses_interface()])
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tftracer.input_pipelines.dataset_code import FROM_GENERATOR, Step, kind_of
+from tftracer.input_pipelines.dataset_code import FROM_GENERATOR, Transformation, kind_of
 from tftracer.input_pipelines.limiting_stage import SATURATED, Flow, Stage, Thread, reader_of
 from tftracer.input_pipelines.waits import MANY
 
@@ -24,7 +24,7 @@ class Advice(NamedTuple):
     rate: float | None = None  # predicted upper bound, elements a second
 
 
-def advice(flow: Flow, stage: Stage, steps: Mapping[int, Step]) -> Advice:
+def advice(flow: Flow, stage: Stage, steps: Mapping[int, Transformation]) -> Advice:
     """Advise on the limiting stage. ``steps``: node id of a stage -> its transformation in the script."""
     name, kind, target = stage.node.name, kind_of(stage.node.name), _target(flow, stage)
     step = steps.get(stage.node.id)
@@ -66,7 +66,7 @@ def _uncounted(kind: str) -> Advice:
     return Advice("Each element makes a new dataset: batch() first and use map(), or make fewer, longer inner datasets.")
 
 
-def _with_refills(flow: Flow, stage: Stage, steps: Mapping[int, Step], target: float | None, change: Advice) -> Advice:
+def _with_refills(flow: Flow, stage: Stage, steps: Mapping[int, Transformation], target: float | None, change: Advice) -> Advice:
     """Lower the predicted rate where a shuffle fills its buffer in each epoch: the training and the stage then take turns."""
     shuffled = [steps[each.node.id] for each in flow.stages if each.node.id in steps and stage in each.tree()]
     shares = [min(1.0, each.size / each.input_elements) for each in shuffled if each.size and each.input_elements]

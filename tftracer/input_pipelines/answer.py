@@ -8,7 +8,7 @@ from typing import Literal
 
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
 from tftracer.input_pipelines.advice import COMPUTES, Advice, advice
-from tftracer.input_pipelines.dataset_code import FROM_GENERATOR, Step, is_distributed, kind_of
+from tftracer.input_pipelines.dataset_code import FROM_GENERATOR, Transformation, is_distributed, kind_of
 from tftracer.input_pipelines.limiting_stage import ENOUGH, MIN_SHARE, WAITS, WORKS, Flow, Stage, Thread, flow_of
 from tftracer.input_pipelines.saved_pipelines import Pipeline, PipelineFacts
 from tftracer.trace.units import counted, percent
@@ -92,7 +92,7 @@ def _pipeline(pipeline: Pipeline) -> InputPipeline:
     }
 
 
-def _side(flow: Flow | None, steps: dict[int, Step]) -> Literal["input", "training", "unknown"]:
+def _side(flow: Flow | None, steps: dict[int, Transformation]) -> Literal["input", "training", "unknown"]:
     if flow is None or flow.wait is None or WORKS < flow.wait < WAITS:
         return "unknown"
     if flow.wait >= WAITS:
@@ -102,7 +102,7 @@ def _side(flow: Flow | None, steps: dict[int, Step]) -> Literal["input", "traini
     return "unknown" if _python_stage(flow, steps) else "training"
 
 
-def _python_stage(flow: Flow, steps: dict[int, Step]) -> Stage | None:
+def _python_stage(flow: Flow, steps: dict[int, Transformation]) -> Stage | None:
     """Return a stage that computes in Python; None if there is none. It may delay the training without a wait for input, because
     only one thread runs Python at a time.
     """
@@ -115,9 +115,9 @@ def _python_stage(flow: Flow, steps: dict[int, Step]) -> Stage | None:
     return next(filter(computes, flow.stages), None)
 
 
-def steps_by_node(flow: Flow, steps: Sequence[Step]) -> dict[int, Step]:
+def steps_by_node(flow: Flow, steps: Sequence[Transformation]) -> dict[int, Transformation]:
     """Return node id -> the script's transformation, for kinds with the same number of stages and transformations."""
-    known: dict[int, Step] = {}
+    known: dict[int, Transformation] = {}
     outer = [stage for stage in flow.stages if not stage.inner]
     stages = [stage for stage in outer if stage.calls_function or kind_of(stage.node.name) == "shuffle"]
     for kind in {kind_of(stage.node.name) for stage in stages}:
@@ -134,7 +134,7 @@ def steps_by_node(flow: Flow, steps: Sequence[Step]) -> dict[int, Step]:
     return known
 
 
-def _name(stage: Stage, steps: dict[int, Step]) -> str:
+def _name(stage: Stage, steps: dict[int, Transformation]) -> str:
     step = steps.get(stage.node.id)
     if step is None or not step.function:
         return stage.node.name
@@ -145,7 +145,7 @@ def rate_text(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
 
 
-def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: dict[int, Step]) -> str:
+def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: dict[int, Transformation]) -> str:
     if flow is None:
         return "It was looked at for less than two seconds." if pipeline.looks else "It was not looked at."
     if flow.wait is None and is_distributed(pipeline.steps):
@@ -178,7 +178,7 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
     return f"{waits}: {name} limits it to {rate_text(flow.rate)} {flow.unit}/s."
 
 
-def _filling(flow: Flow, steps: dict[int, Step]) -> str:
+def _filling(flow: Flow, steps: dict[int, Transformation]) -> str:
     """Return a sentence about a shuffle whose buffer is not full yet: until then nothing comes out; "" if there is none."""
     for stage in flow.stages:
         rate = stage.children[0].rate if stage.children else None
@@ -191,7 +191,7 @@ def _filling(flow: Flow, steps: dict[int, Step]) -> str:
     return ""
 
 
-def _stage(flow: Flow, stage: Stage, step: Step | None, is_limiting: bool) -> PipelineStage:
+def _stage(flow: Flow, stage: Stage, step: Transformation | None, is_limiting: bool) -> PipelineStage:
     node, parameters = stage.node, stage.node.parameters
     size = parameters.get("buffer_size") or parameters.get("max_buffered_elements")
     calls = parameters.get("parallelism")

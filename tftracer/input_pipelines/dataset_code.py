@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-#: Beginning of a stage's name, in TensorFlow's model and in Python -> kind of the stage.
+#: Beginning of a stage's name, in tf.data's model of the pipeline and in Python -> kind of the stage.
 KINDS = {
     "Map": "map",
     "ParallelMap": "map",
@@ -20,17 +20,17 @@ KINDS = {
 }
 #: The function by which Keras takes a batch from arrays, and its files in Keras 3 and 2.
 KERAS_BATCHES = ("grab_batch", "array_data_adapter.py:", "data_adapter.py:")
-#: The name of the step for a Python generator; TensorFlow's stages for it are a FlatMap and a Generator.
+#: The name of the transformation for a Python generator; TensorFlow's stages for it are a FlatMap and a Generator.
 FROM_GENERATOR = "from_generator"
 #: Kinds whose advice depends on the number of elements of their input: an interleave reads at most that many datasets at once,
 #: and a shuffle whose buffer holds all elements gives out none while it fills.
 COUNTED_INPUTS = ("interleave", "shuffle")
-MAX_STEPS = 200
+MAX_TRANSFORMATIONS = 200
 MAX_OPS = 5000
 
 
 @dataclass(frozen=True)
-class Step:
+class Transformation:
     """A transformation of the script's dataset, such as ``map``."""
 
     name: str  # "ParallelMap", "TFRecord", FROM_GENERATOR
@@ -55,22 +55,22 @@ def kind_of(name: str) -> str:
     return next((kind for start, kind in KINDS.items() if name.startswith(start)), "")
 
 
-def steps_of(dataset: Any) -> list[Step]:
+def steps_of(dataset: Any) -> list[Transformation]:
     """Return the transformations, from the last one to the sources."""
     return [_step(each) for each in _walk(dataset)]
 
 
-def is_distributed(steps: Sequence[Step]) -> bool:
+def is_distributed(steps: Sequence[Transformation]) -> bool:
     """Return whether a distribution strategy hands the elements over."""
     return any("PerDeviceGenerator" in step.name for step in steps)
 
 
-def gives_batches(steps: Sequence[Step]) -> bool:
+def keras_makes_batches(steps: Sequence[Transformation]) -> bool:
     """Return whether Keras makes batches from arrays. Then no stage has "Batch" in its name."""
     return any(step.function == KERAS_BATCHES[0] and step.place.startswith(KERAS_BATCHES[1:]) for step in steps)
 
 
-def title_of(steps: list[Step]) -> str:
+def title_of(steps: list[Transformation]) -> str:
     """Return a title such as "TFRecord → map(decode) → batch"."""
     names = [step.call if step.function else _method(step.name) for step in steps]
     return " → ".join(name for name in reversed(names) if name not in ("Options", "Model"))[:300]
@@ -83,17 +83,17 @@ def _method(name: str) -> str:
 
 def _walk(dataset: Any) -> Iterator[Any]:
     waiting, seen = [dataset], 0
-    while waiting and seen < MAX_STEPS:
+    while waiting and seen < MAX_TRANSFORMATIONS:
         each = waiting.pop(0)
         seen += 1
         yield each
         if _generator_of(each) is not None:
-            continue  # it reads only the number of its generator
+            continue  # its input only gives TensorFlow's id of the generator
         inputs = getattr(each, "_inputs", None)
         waiting += list(inputs()) if callable(inputs) else []
 
 
-def _step(dataset: Any) -> Step:
+def _step(dataset: Any) -> Transformation:
     step = _step_from_code(dataset)
     return replace(step, input_elements=_input_elements(dataset)) if step.kind in COUNTED_INPUTS else step
 
@@ -105,19 +105,19 @@ def _input_elements(dataset: Any) -> int | None:
     return number if number is not None and number >= 0 else None
 
 
-def _step_from_code(dataset: Any) -> Step:
+def _step_from_code(dataset: Any) -> Transformation:
     name = type(dataset).__name__.strip("_").replace("DatasetV2", "").replace("DatasetV1Adapter", "").replace("Dataset", "")
     wrapper = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     function = getattr(wrapper, "_func", None)
     generator = _generator_of(dataset)
     if generator is not None:
-        return Step(FROM_GENERATOR, *_named(generator), python=True)
+        return Transformation(FROM_GENERATOR, *_named(generator), python=True)
     code = getattr(function, "__code__", None)
     size = getattr(dataset, "_buffer_size", None) if name.startswith("Shuffle") else None
     if code is None or "/tensorflow/python/" in code.co_filename.replace("\\", "/"):
         function_name = "" if function is None or code is not None else type(function).__name__
-        return Step(name, function_name, size=_number(size))
-    return Step(name, *_named(function), _calls_python(wrapper))
+        return Transformation(name, function_name, size=_number(size))
+    return Transformation(name, *_named(function), _calls_python(wrapper))
 
 
 def _named(function: Any) -> tuple[str, str]:
@@ -135,8 +135,8 @@ def _generator_of(dataset: Any) -> Any:
     TensorFlow keeps it in variables of the nested functions that it makes.
     """
     flat_map = getattr(getattr(dataset, "_map_func", None), "_func", None)
-    makes_id = _variables_of(flat_map).get("get_iterator_id_fn")
-    return getattr(_variables_of(makes_id).get("generator_state"), "_generator", None)
+    id_function = _variables_of(flat_map).get("get_iterator_id_fn")
+    return getattr(_variables_of(id_function).get("generator_state"), "_generator", None)
 
 
 def _variables_of(function: Any) -> dict[str, Any]:

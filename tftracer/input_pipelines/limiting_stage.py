@@ -15,7 +15,7 @@ from math import ceil
 from statistics import median
 from typing import Literal, Optional
 
-from tftracer.input_pipelines.dataset_code import gives_batches, is_distributed, kind_of
+from tftracer.input_pipelines.dataset_code import is_distributed, keras_makes_batches, kind_of
 from tftracer.input_pipelines.model_proto import Model, Node
 from tftracer.input_pipelines.saved_pipelines import Pipeline, Reading
 from tftracer.input_pipelines.waits import MANY, counted_wait, waited_s
@@ -173,7 +173,9 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
     gap = None if wait is None else (1 - wait) / rate
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
-    unit: Literal["batches", "elements"] = "batches" if gives_batches(pipeline.steps) or _gives_batches(root) else "elements"
+    unit: Literal["batches", "elements"] = (
+        "batches" if keras_makes_batches(pipeline.steps) or _keras_makes_batches(root) else "elements"
+    )
     flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, counted)
     if wait is not None and wait >= WAITS:
         flow.limiting, flow.counted = _limit(workers, own, None, wait, last.model.cores)
@@ -268,12 +270,12 @@ def _estimate_inner(stage: Stage, first: Reading) -> None:
         each.rate, each.busy = each.node.elements * share, each.node.processing_ns * 1e-9 * share
 
 
-def _gives_batches(stage: Stage) -> bool:
+def _keras_makes_batches(stage: Stage) -> bool:
     if "Batch" in stage.node.name and not stage.node.name.startswith("Unbatch"):
         return True
     inputs = [child for child in stage.children if not child.inner]
     is_same = stage.node.node_class not in MANY and not stage.node.name.startswith(("Unbatch", "Window", "Group"))
-    return is_same and bool(inputs) and all(map(_gives_batches, inputs))
+    return is_same and bool(inputs) and all(map(_keras_makes_batches, inputs))
 
 
 def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:

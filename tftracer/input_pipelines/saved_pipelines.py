@@ -9,7 +9,7 @@ from typing import Any
 
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto
-from tftracer.input_pipelines.dataset_code import Step
+from tftracer.input_pipelines.dataset_code import Transformation
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import INPUT_PIPELINES
 from tftracer.storage.untrusted import (
@@ -59,7 +59,7 @@ class Moment:
 @dataclass(frozen=True)
 class Pipeline:
     title: str
-    steps: tuple[Step, ...]  # from the last transformation to the sources
+    steps: tuple[Transformation, ...]  # from the last transformation to the sources
     looks: tuple[Reading, ...]  # the newest looks that saw progress, at most MAX_LOOKS, oldest first
     history: tuple[Moment, ...]
     is_open: bool  # whether its iterator still exists
@@ -88,7 +88,7 @@ def record(facts: PipelineFacts) -> NewRecord:
 
 _short = partial(text, limit=300)
 _KINDS: Fields = {"str": _short, "float": duration}
-_STEP = readers(Step, kinds=_KINDS)
+_STEP = readers(Transformation, kinds=_KINDS)
 
 
 def _looks(given: Any) -> tuple[Reading, ...]:
@@ -112,7 +112,7 @@ def _history(given: Any) -> tuple[Moment, ...]:
 _PIPELINE = readers(
     Pipeline,
     kinds=_KINDS,
-    steps=lambda given: tuple(Step(**fields_of(each, _STEP)) for each in items(given)[:200]),
+    steps=lambda given: tuple(Transformation(**fields_of(each, _STEP)) for each in items(given)[:200]),
     looks=_looks,
     history=_history,
 )

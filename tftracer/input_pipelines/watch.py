@@ -50,7 +50,7 @@ class Watched:
 
     iterator: weakref.ref[Any]
     title: str
-    steps: tuple[dataset_code.Step, ...]
+    steps: tuple[dataset_code.Transformation, ...]
     waits: StepWaits
     earlier: tuple[Reading, ...] = ()  # looks at the iterator of the previous epoch
     looks: deque[Reading] = field(default_factory=lambda: deque(maxlen=MAX_LOOKS))
@@ -71,7 +71,7 @@ class Pipelines:
         self._new: deque[weakref.ref[Any]] = deque(maxlen=4 * MAX_NEW)
         self._watched: OrderedDict[str, Watched] = OrderedDict()  # by title, the newest last
         self._unseen: dict[str, None] = {}
-        self._datasets: weakref.WeakKeyDictionary[Any, list[dataset_code.Step]] = weakref.WeakKeyDictionary()
+        self._datasets: weakref.WeakKeyDictionary[Any, list[dataset_code.Transformation]] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()  # guards the fields that the writer reads
         self._arrived = threading.Event()
         self._stopping = threading.Event()
@@ -165,7 +165,7 @@ class Pipelines:
             while len(self._watched) > MAX_PIPELINES:
                 self._watched.popitem(last=False)
 
-    def _steps_of(self, dataset: Any) -> list[dataset_code.Step]:
+    def _steps_of(self, dataset: Any) -> list[dataset_code.Transformation]:
         """Return the dataset's transformations, read once for each dataset."""
         if dataset is None:
             return []

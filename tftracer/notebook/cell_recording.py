@@ -54,7 +54,7 @@ class Recorded:
     problems: list[str]
 
     def selected_trace(self, slowest: bool) -> SessionTrace | None:
-        """Return the trace to show: of the traced run that took the most time, the slowest or the last trace; None if there is
+        """Return the trace to show: the slowest or the last one of the run with traces that took the most time; None if there is
         none."""
         traced = next((run.traces for run in self.runs if run.traces), [])
         if not traced or self.session is None:

@@ -275,7 +275,7 @@ class LiveSession(SessionSource):
         """
         return self._steps.request_step(run_title, step)
 
-    def cancel_traces_at(self) -> None:
+    def cancel_step_requests(self) -> None:
         self._steps.cancel_steps()
 
     # -------------------------------------------------------------------------------------------------- saving, loading

@@ -32,7 +32,7 @@ def derive(token: str, purpose: str) -> str:
 
 
 class Logins:
-    """Cookie and key, which are the same for all browsers and derived from the token, until all are signed out."""
+    """Cookie and key, which are derived from the token and the same for all browsers; signing all out replaces them."""
 
     def __init__(self, token: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._token = token

@@ -59,7 +59,7 @@ export interface Client {
   /** What this client can do. The page shows no buttons for anything else. */
   readonly can: { readonly control: boolean; readonly notes: boolean; readonly files: boolean; readonly job: boolean };
 
-  /** Get one analysis of a trace. `parameters` that the path names in braces are put there; the others become the query. */
+  /** Get one analysis of a trace. A parameter whose name is in braces in the path is filled in there; the others become the query. */
   analysis<K extends keyof Analyses>(
     trace: number,
     path: K,

@@ -15,7 +15,7 @@ export class JobTraceClient extends ReadOnlyClient implements Client {
   readonly can = { control: false, notes: false, files: false, job: true };
 
   constructor(private readonly hub: Client) {
-    super("a job's trace has none. Open the trace on the page of one of its processes.");
+    super("this is not available for a job's trace. Open the trace on the page of one of its processes.");
   }
 
   get state(): SessionState {

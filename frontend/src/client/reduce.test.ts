@@ -15,7 +15,7 @@ describe("reduce", () => {
     expect(next).toEqual({ ...emptyState, session, connection: "open" });
   });
 
-  it("adds a run and replaces one, in place", () => {
+  it("adds a run, and replaces one at its position in the list", () => {
     const two = reduce(fakeState({ runs: [fakeRun(1)] }), { type: "run", payload: withoutTraces(fakeRun(2)) });
     const next = reduce(two, { type: "run", payload: withoutTraces(fakeRun(1, { steps: 12_399 })) });
     expect(next.runs.map((r) => [r.id, r.steps])).toEqual([
@@ -32,7 +32,7 @@ describe("reduce", () => {
     expect(state.runs[0]?.traces.map((t) => t.id)).toEqual([2]);
   });
 
-  it("keeps traces that come before their run, in order, and the run's own through its updates", () => {
+  it("keeps traces that come before their run, in order, and a run's traces when the run is updated", () => {
     let state = fakeState({ runs: [] });
     for (const id of [2, 1]) state = reduce(state, { type: "trace", payload: fakeTrace(id) });
     state = reduce(state, { type: "run", payload: withoutTraces(fakeRun(1)) });
@@ -58,7 +58,7 @@ describe("reduce", () => {
     expect(reduce(ended, { type: "job", payload: fakeJob }).job).toBe(fakeJob);
   });
 
-  it("changes rows of the job in place, and adds traces", () => {
+  it("changes rows of the job at their positions, and adds traces", () => {
     const [first, second, ...rest] = fakeJob.processes;
     const [trace] = fakeJob.traces;
     if (!first || !second || !trace) throw new Error("the job is empty");

@@ -47,7 +47,8 @@ class StepName:
 
 
 def identify(function: Any, concrete: Any) -> FunctionIdentity:
-    """Identify a function. ``function``: a tf.function or None; ``concrete``: the executed ConcreteFunction or None."""
+    """Identify a function. ``function``: a tf.function, a StepName or None. ``concrete``: the ConcreteFunction that ran, or
+    None."""
     python_function = _python_function(function)
     arguments = tuple(_arguments(concrete))
     loop, model = keras_loop_and_model(python_function)

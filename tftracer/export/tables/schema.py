@@ -24,7 +24,7 @@ Type = Literal["int", "float", "bool", "text", "time"]
 class Field:
     """A column. ``unknown``: whether values may be unknown.
 
-    ``counts``: for a column with the number of things that a row stands for, the kind of thing ("step"); else "".
+    ``counts``: what the column counts ("step") if it says how many things a row stands for; else "".
     """
 
     name: str
@@ -78,7 +78,7 @@ RUNS = (
     _maybe("steps", "int", "number of its steps"),
     Field("traces", "int", "how many of its steps have a trace"),
     *(
-        _maybe(f"{name}_ns", "int", f"{about} step time, without traced steps{', right to 1%' if name[0] == 'p' else ''}")
+        _maybe(f"{name}_ns", "int", f"{about} step time, without traced steps{', accurate to 1%' if name[0] == 'p' else ''}")
         for name, about in (
             ("mean", "mean"),
             ("p50", "median"),
@@ -142,7 +142,7 @@ SLICES = (
     Field(
         "counted",
         "bool",
-        "whether it counts in the statistics: not if another slice stands for the same work, without a time, or outside the step",
+        "whether it counts in the statistics: not if it has no time, is outside the step, or repeats another slice's work",
     ),
     Field("critical", "bool", "whether it is on the critical path"),
 )
@@ -172,14 +172,16 @@ OPS_OVER_TRACES = (
     Field("traces", "int", "traces of the run that it ran in"),
     Field("of_traces", "int", "traces of the run that were read"),
     Field("count", "float", f"mean executions {_IN_ITS_TRACES}"),
-    Field("mean_ns", "float", f"mean of its time, which is the sum of its executions, {_IN_ITS_TRACES}"),
+    Field("mean_ns", "float", f"mean of its total time in a trace, {_IN_ITS_TRACES}"),
     Field("median_ns", "float", "the median of these times"),
     _maybe("spread_ns", "float", "their sample standard deviation; not known with one trace"),
     Field("shortest_ns", "float", "the shortest"),
     Field("longest_ns", "float", "the longest"),
     Field("share", "float", "of the total op time of all the traces, 0 to 1"),
     _maybe("flops", "float", "mean floating-point operations of its matrix ops, nominal"),
-    _maybe("best_flops_per_s", "float", "FLOPs by its time in a trace, on a GPU by its kernels' time: the highest"),
+    _maybe(
+        "best_flops_per_s", "float", "its highest rate in a trace: FLOPs per second of its time, on a GPU of its kernels' time"
+    ),
     _maybe("median_flops_per_s", "float", "the median of these rates"),
 )
 TENSORS = (

@@ -69,7 +69,7 @@ class HubConnection:
         finally:
             unsubscribe()
             self._proxy.stop()
-            self._source.cancel_traces_at()
+            self._source.cancel_step_requests()
             for task in (beating, receiving, leaving):
                 task.cancel()
             await asyncio.gather(beating, receiving, leaving, return_exceptions=True)

@@ -69,7 +69,7 @@ class StepWatch:
         elif kind == "trace":
             self._trace(job_trace, text(message, "run_title"), number(message, "step"))
         elif self._watched.pop(job_trace, None) is not None:
-            self._source.cancel_traces_at()
+            self._source.cancel_step_requests()
             for watched in self._watched.values():
                 self._source.request_trace_at(watched.run_title, watched.step)
 

@@ -38,7 +38,7 @@ class PlainPayload(StoredPayload):
     def frame_unchecked(self) -> bytes:
         return compress(self.raw())
 
-    frame_checked = frame_unchecked
+    frame_checked = frame_unchecked  # ``raw`` has checked the file already
 
     def is_whole(self) -> bool:
         return (self.source.length(), self.source.changed_ns()) == (self.size, self.changed_ns)

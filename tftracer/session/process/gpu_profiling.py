@@ -2,7 +2,8 @@
 
 TensorFlow records them with NVIDIA's CUPTI library, which it loads when a step is first traced with FULL_TRACE. It reports
 failures only in its log. This module therefore looks at the libraries that the process has loaded, at the driver's files and at
-the loader's folders. It imports, loads and initializes nothing. It takes a few milliseconds: do not call it on a training thread.
+the dynamic linker's folders. It imports, loads and initializes nothing. It takes a few milliseconds: do not call it on a
+training thread.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _loaded_libraries(proc: Path) -> list[str] | None:
 
 
 def _library_folders(modules: Mapping[str, Any], environ: Mapping[str, str], cuda_folders: tuple[str, ...]) -> list[Path]:
-    """Return the folders where libcupti may be, those of the loader first."""
+    """Return the folders where libcupti may be, those of the dynamic linker first."""
     packages = Path(getattr(modules.get("tensorflow"), "__file__", None) or ".").parent.parent
     folders = [*environ.get("LD_LIBRARY_PATH", "").split(":"), str(packages / "nvidia/cuda_cupti/lib"), *cuda_folders]
     return [Path(folder) for folder in folders if folder]

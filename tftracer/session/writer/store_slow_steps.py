@@ -29,7 +29,7 @@ class SlowWriter:
         self._store = store
         self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
         self._marks: list[SlowMark] = []  # marks that are not in the file yet
-        self._unwritten_kinds: set[int] = set()  # runs with slow steps since their kinds were written
+        self._runs_to_write: set[int] = set()  # ids of runs whose sums by kind changed since they were written
 
     def take(self) -> list[int]:
         """Store what the watch recorded, and return the ids of the runs concerned. Called after the steps were counted."""
@@ -67,7 +67,7 @@ class SlowWriter:
         new = make_records.stall_record(message, number, stall.is_traced, messages.stall_stacks(stall))
         store.add_stall(message, number, stall.is_traced, new)
         self._mark(messages.checkpoint_mark(message))
-        self._unwritten_kinds.add(stall.run.run_id)
+        self._runs_to_write.add(stall.run.run_id)
         self._ledger.add_slow(stall)
         self._analyze_again(stall)
 
@@ -83,7 +83,7 @@ class SlowWriter:
         message, store = messages.period_message(period), self._store
         with store.lock:
             earlier = store.model.slow.periods.get(key_of(message))
-        if period.occurrences <= 0:
+        if period.occurrences <= 0:  # 0: it has ended; MERGED: it is a part of another period
             message["next_step"] = None
             message["times"] = earlier["times"] if earlier and not period.occurrences else 0
         store.put_period(message)
@@ -92,7 +92,7 @@ class SlowWriter:
         if message["cause"] not in UNSPECIFIC_CAUSES and (earlier is None or earlier["cause"] in UNSPECIFIC_CAUSES):
             with store.lock:
                 store.model.slow.count_into(message)
-            self._unwritten_kinds.add(message["run_id"])
+            self._runs_to_write.add(message["run_id"])
 
     def _mark(self, mark: SlowMark | None) -> None:
         if mark is None:
@@ -106,7 +106,7 @@ class SlowWriter:
         marks, self._marks = self._marks, []
         if marks:
             self._store.write(make_records.marks_record(marks))
-        run_ids, self._unwritten_kinds = self._unwritten_kinds, set()
+        run_ids, self._runs_to_write = self._runs_to_write, set()
         for run_id in run_ids:
             with self._store.lock:
                 kinds = self._store.model.slow.kinds_of(run_id).of_run(run_id)

@@ -37,9 +37,10 @@ def _others_held(span: Span) -> bool:
 
 
 def held_s(span: Span) -> float:
-    """Return the seconds in which the watch's thread waited for Python's lock because some other thread of the script held it.
+    """Return the seconds in which the watch's thread waited for Python's lock because a thread of the script held it, other than
+    the training thread.
 
-    0 if this is not known. The training thread does not count, although it may hold the lock in a library call.
+    0 if this is not known. The training thread may hold the lock, too, in a library call.
     """
     training_cpu_s = (span.cpu_s or 0.0) + (span.uncertain_s or 0.0)
     if span.holders:
@@ -61,7 +62,7 @@ def holders_of(span: Span, whose: Literal["training", "tracer", "other"]) -> lis
 def functions_holding_lock(span: Span) -> list[FoldedStack]:
     """Return the stacks of Python functions called by TensorFlow that held the lock; [] if they did not in most of the
     readings."""
-    # Two samples each, because ``called_by_tensorflow`` leaves out generators in a single sample.
+    # Two samples each, because ``called_by_tensorflow`` ignores a generator that was sampled only once.
     held = [FoldedStack("", holder.stack, 2, 1.0) for holder in other_holders(span)]
     called = [cut for stack in held if (cut := called_by_tensorflow(stack)) is not None]
     return called if len(called) > HALF * len(span.holders) else []
@@ -78,7 +79,7 @@ def tracers_lock_s(span: Span) -> float:
 def starved_s(span: Span) -> float:
     """Return the seconds in which the tracer's threads held Python's lock; 0 if ``tracers_lock_s`` measures this.
 
-    They hold it for more than microseconds only if they have no CPU meanwhile.
+    They hold it for more than microseconds only if they lose the CPU while they hold it.
     """
     return span.watch_delay_s * _tracers_share(span) if span.lock_wait_s is None else 0.0
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tftracer.trace.analyses.op_kinds import family
 from tftracer.trace.analyses.ops import NO_OP
+from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.units import counted, percent
 from tftracer.trace.verdict.op_time import TOLD_MORE, OpTime
@@ -66,7 +67,7 @@ def main_op_type(step: Step) -> MainOpType | None:
     same_family = [code for code in ranked if family(step.trace.ops[code]) == family(name)]
     family_share = float(shares[same_family].sum())
     undelayed_family_share = float(spent[same_family].sum()) / max(float(spent.sum()), 1.0)
-    least_share = time.least_share(np.isin(time.work.op, same_family))
+    least_share = time.least_share(is_in(time.work.op, same_family))
     if family(name) and len(same_family) > 1 and min(family_share, undelayed_family_share, least_share) >= MAIN_SHARE:
         listed = ", ".join(f"{step.trace.ops[code]} {percent(float(shares[code]))}" for code in same_family)
         return MainOpType(

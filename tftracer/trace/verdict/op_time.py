@@ -107,14 +107,19 @@ class OpTime:
         return min(self.share(selected), self.least_share(selected)) * self.step.activity.compute.length / self.step.whole_ns
 
     def types(self, selected: Bool) -> str:
-        """List the kinds with the most time, and their shares of the op time: "Transpose 43%, Cast 3%"."""
+        """List the kinds with the most time, and their shares of the op time: "Transpose 43%, Cast 3%".
+
+        If ``share_words`` tells the share without what was held up, these shares are without it, too.
+        """
+        times = self.undelayed_ns if self._is_held_up(selected) else self.work.self_ns
         total: dict[str, float] = {}
-        by_type = np.bincount(self.work.op[selected], self.work.self_ns[selected])
+        by_type = np.bincount(self.work.op[selected], times[selected])
         for code in np.flatnonzero(by_type).tolist():
             total[self.kinds[code]] = total.get(self.kinds[code], 0.0) + float(by_type[code])
+        whole_ns = max(float(times.sum()), 1.0)
         ranked = sorted(total.items(), key=lambda item: -item[1])[:MAX_TYPES]
-        listed = [item for item in ranked if item[1] >= LISTED * self.total_ns] or ranked[:1]
-        return ", ".join(f"{kind} {percent(ns / self.total_ns)}" for kind, ns in listed)
+        listed = [item for item in ranked if item[1] >= LISTED * whole_ns] or ranked[:1]
+        return ", ".join(f"{kind} {percent(ns / whole_ns)}" for kind, ns in listed)
 
     def longest(self, selected: Bool) -> list[int]:
         """Return the longest nodes, for evidence."""
@@ -139,10 +144,17 @@ class OpTime:
 
     def share_words(self, selected: Bool) -> str:
         """Return the share of the op time in words: "35% of the op time, 88% without what was held up"."""
-        share, undelayed = self.share(selected), self.undelayed_share(selected)
-        undelayed = undelayed if undelayed > share else self.least_share(selected)
-        without = f", {percent(undelayed)} without what was held up" if abs(undelayed - share) >= TOLD_MORE else ""
+        share, undelayed = self.share(selected), self._undelayed_share(selected)
+        without = f", {percent(undelayed)} without what was held up" if self._is_held_up(selected) else ""
         return f"{percent(share)} of the op time{without}"
+
+    def _undelayed_share(self, selected: Bool) -> float:
+        undelayed = self.undelayed_share(selected)
+        return undelayed if undelayed > self.share(selected) else self.least_share(selected)
+
+    def _is_held_up(self, selected: Bool) -> bool:
+        """Return whether the share without what was held up differs so much that it is told, too."""
+        return abs(self._undelayed_share(selected) - self.share(selected)) >= TOLD_MORE
 
     def scope(self, selected: Bool) -> str:
         """Name the scope of most of these ops, as a sentence (``scope_sentence``)."""

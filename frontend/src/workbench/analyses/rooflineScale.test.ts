@@ -56,7 +56,7 @@ describe("the roofline", () => {
     expect(small).toMatchObject({ x: xOf(scale, 10), y: yOf(scale, 1e10) });
   });
 
-  it("draws a roof along its source's memory, then level", () => {
+  it("draws a line that rises along the memory roof of its source, then is flat", () => {
     const roofs = [roof("float32", 1e11), roof("", 1e10), roof("float64", 5e10), roof("float32", 5e10, "best")];
     const scale = scaleOf(ROWS, roofs, 700);
     const lines = linesOf(ROWS, roofs, scale);

@@ -39,12 +39,12 @@ export const FRAME = { height: 340, left: 92, right: 14, top: 14, bottom: 40 } a
 /** Radius of the largest point, and of the smallest that can be clicked. */
 const MAX_RADIUS_PX = 16;
 const MIN_RADIUS_PX = 3;
-/** The x axis shows corners of lines that are less than this many powers of ten beyond the points. */
+/** The x axis shows corners (where a rising line becomes flat) that are less than this many powers of ten beyond the points. */
 const MAX_POWERS_BEYOND = 2;
 /** Least distance between the labels of two lines. */
 const LABEL_PX = 14;
 
-/** Return the rows that can be plotted: matrix ops with traffic. */
+/** Return the rows that can be plotted: matrix ops with known FLOPs and memory traffic. */
 export function plotted(rows: readonly RooflineRow[]): RooflineRow[] {
   return rows.filter((row) => row.flops_per_s > 0 && row.intensity !== null && row.intensity > 0);
 }
@@ -59,17 +59,17 @@ function powers(values: readonly number[]): [number, number] {
 
 /** Return axes of whole powers of ten around all points and lines, and around the lines' corners if these are near. */
 export function scaleOf(rows: readonly RooflineRow[], roofs: readonly Roof[], width: number): Scale {
-  const level = levelRoofs(rows, roofs);
+  const flat = flatRoofs(rows, roofs);
   const intensities = rows.map((row) => row.intensity ?? 0);
   const [low, high] = powers(intensities);
-  const corners = level.map((roof) => roof.rate / (memoryOf(roof, roofs) ?? Infinity));
+  const corners = flat.map((roof) => roof.rate / (memoryOf(roof, roofs) ?? Infinity));
   const near = corners.filter((at) => at > 10 ** (low - MAX_POWERS_BEYOND) && at < 10 ** (high + MAX_POWERS_BEYOND));
-  const rates = [...rows.map((row) => row.flops_per_s), ...level.map((roof) => roof.rate)];
+  const rates = [...rows.map((row) => row.flops_per_s), ...flat.map((roof) => roof.rate)];
   return { x: powers([...intensities, ...near]), y: powers(rates), frame: { ...FRAME, width } };
 }
 
-/** Return the roofs of computation for the rows' number types. (These lines are level; memory roofs rise.) */
-function levelRoofs(rows: readonly RooflineRow[], roofs: readonly Roof[]): Roof[] {
+/** Return the roofs of computation for the rows' number types. (These lines are flat; memory roofs rise.) */
+function flatRoofs(rows: readonly RooflineRow[], roofs: readonly Roof[]): Roof[] {
   const used = new Set(rows.map((row) => row.dtype));
   return roofs.filter((roof) => roof.dtype && used.has(roof.dtype));
 }
@@ -107,9 +107,9 @@ export function pointsOf(rows: readonly RooflineRow[], scale: Scale): Point[] {
     .sort((a, b) => b.radius - a.radius);
 }
 
-/** Return a line for each level roof: it rises along the memory roof of its source, then it is level. */
+/** Return a line for each flat roof: it rises along the memory roof of its source, then it is flat. */
 export function linesOf(rows: readonly RooflineRow[], roofs: readonly Roof[], scale: Scale): Line[] {
-  const lines = levelRoofs(rows, roofs)
+  const lines = flatRoofs(rows, roofs)
     .map((roof) => lineOf(roof, memoryOf(roof, roofs), scale))
     .sort((a, b) => a.y - b.y);
   return withLabelsApart(lines);

@@ -103,15 +103,16 @@ def _lengths(step: Step, around_ns: int, share: float, is_known: bool) -> str:
     whole = duration(step.whole_ns)
     took, usual = (int((seconds or 0.0) * 1e9) for seconds in (step.context.step_s, step.context.median_s))
     is_traced_step = step.whole_ns >= LIKE_THE_STEP * took
+    is_longer = 0 < usual < LIKE_THE_STEP * step.whole_ns
     if not step.is_session:
-        takes = "takes" if is_traced_step else "usually takes"
+        takes = "takes" if is_traced_step else "takes at least" if is_longer else "usually takes"
         return (
             f"The call of the function {takes} {whole}. For {duration(around_ns)} ({percent(share)}) of it TensorFlow does not "
             "run the function yet, or no longer: it takes in its arguments, hands out its results, or waits for a CPU or for "
             "Python's lock."
         )
     where = f" ({duration(step.around.before_ns)} before the first op)" if _knows_before(step) else ""
-    is_slow = 0 < SLOW_FACTOR * usual <= step.whole_ns
+    is_slow = 0 < SLOW_FACTOR * usual <= step.whole_ns or (is_longer and not is_traced_step)
     takes = "takes at least" if is_slow else "takes" if is_traced_step else "usually takes"
     usually = f", usually {duration(usual)}," if is_slow else "," if is_traced_step else ";"
     ops = duration(step.trace.duration_ns)

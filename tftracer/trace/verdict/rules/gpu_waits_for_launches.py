@@ -32,7 +32,7 @@ NO_HOST = "This profile has no events of the host: record one with them to see w
 
 
 def launch_bound(step: Step) -> Sentence | None:
-    if step.gaps:
+    if step.gaps:  # the times of launches are known
         return _starved(step)
     devices = zip(step.activities.groups, step.activities.each)
     gaps = [((a.launches - a.busy).length, g) for g, a in devices if len(a.launches)]
@@ -61,7 +61,7 @@ def launch_bound(step: Step) -> Sentence | None:
 
 
 def _starved(step: Step) -> Sentence | None:
-    """Tell, by the times of launches, that the GPU is idle because its next work is not launched yet."""
+    """Tell that the GPU is idle because its next work is not launched yet, where the times of launches are known."""
     gaps = max(step.gaps, key=lambda each: int(each.starved.sum()))
     gap, whole = int(gaps.starved.sum()), step.whole_of(gaps)
     share = gap / whole
@@ -111,7 +111,7 @@ def _meanwhile(step: Step, gaps: Gaps) -> str:
 
 
 def _on_cpu(step: Step) -> Bool:
-    """Return [n] the computing executions on the host."""
+    """Return [n] whether each execution computes on the host."""
     on_cpu = physical_devices.runs_on(step.trace, DeviceKind.CPU)
     selected: Bool = step.process_nodes & on_cpu & (step.trace.kind == NodeKind.COMPUTE)
     return selected
@@ -144,7 +144,7 @@ def small_kernels(step: Step) -> Sentence | None:
 
 
 def _launches(step: Step, group: Group) -> Bool:
-    """Return [n] the host's executions for a GPU. The budget counts all of them as launches."""
+    """Return [n] whether each execution is of the host for a GPU. The budget counts all of them as launches."""
     on_gpu = physical_devices.members(step.trace, group) & physical_devices.runs_on(step.trace, DeviceKind.GPU)
     selected: Bool = on_gpu & (step.trace.kind != NodeKind.COMMUNICATION)
     return selected
@@ -152,8 +152,8 @@ def _launches(step: Step, group: Group) -> Bool:
 
 def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: int) -> Sentence:
     first = nodes[0]
-    ran = bool((launch_of(step.trace) == first).any())
-    if ran:
+    launched_kernel = bool((launch_of(step.trace) == first).any())
+    if launched_kernel:
         launched_nothing = ""
         advice = (
             "Trace a later step. If the launch is short there, this one was probably the op's first execution, which loads its "
