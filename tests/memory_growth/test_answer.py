@@ -51,7 +51,9 @@ def test_what_is_not_known_is_said() -> None:
 def test_a_growth_that_has_ended_counts_no_more() -> None:
     ended = memory_growth(replace(KNOWN, growths=(replace(OPS, is_growing=False),)))
     assert ended["growth_rate"] == 0
-    assert ended["growths"][0]["text"].startswith("Memory grew by 60 MB in 2 min, and then hardly any more. With it grew ops")
+    assert ended["growths"][0]["text"].startswith(
+        "Memory grew by 60 MB in 2 min, and then not steadily any more. With it grew ops"
+    )
 
 
 def test_what_is_freed_at_the_end_of_a_training_does_not_make_its_growth_smaller() -> None:

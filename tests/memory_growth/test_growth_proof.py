@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tftracer.memory_growth.growth_proof import growth, has_stopped, slope_of, until_it_stopped
+from tftracer.memory_growth.growth_proof import growth, has_jumped, has_stopped, slope_of, until_it_stopped
 
 MB = 1 << 20
 AT = np.arange(180.0)
@@ -56,6 +56,15 @@ def test_growth_ends() -> None:
     assert has_stopped(at, low, found, 60.0)
     ended = until_it_stopped(at, low, 60.0)
     assert ended is not None and 140 < ended.until <= 150 and ended.grown == pytest.approx(45 * MB, rel=0.1)
+
+
+def test_a_jump_after_a_growth_is_no_part_of_it() -> None:
+    """A judge read "grew by 205 MB in 13 min" of 17 MB in 12 min and a list of 190 MB that was freed later."""
+    at = np.arange(1000.0)
+    low = 250 * MB + 0.03 * MB * np.minimum(at, 720) + 190 * MB * ((at > 700) & (at < 900))
+    steady, jumped = slope_of(at[:700], low[:700], 0.0, 699.0), slope_of(at[:850], low[:850], 0.0, 850.0)
+    assert steady is not None and not has_jumped(steady) and jumped is not None and has_jumped(jumped)
+    assert until_it_stopped(at[:850], low[:850], 0.0) is None
 
 
 def test_growth_goes_on_over_a_time_without_readings() -> None:

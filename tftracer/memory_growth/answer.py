@@ -126,7 +126,7 @@ def _what(growth: Growth, is_newest: bool) -> str:
     if growth.is_growing:
         return f"Memory grows by {rate_text(growth.rate)}: {size} in {_time_text(growth.until - growth.since)}."
     grew = f"emory grew by {size} in {_time_text(growth.until - growth.since)}"
-    return f"M{grew}, and then hardly any more." if is_newest else f"Before that, m{grew}."
+    return f"M{grew}, and then not steadily any more." if is_newest else f"Before that, m{grew}."
 
 
 def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing], is_live: bool) -> str:

@@ -27,6 +27,8 @@ NEW = 0.25
 #: The end of a growth that has stopped is the first reading from which on at most this share of the growth was missing. If the
 #: memory later falls by more than this share of the growth, the recorded growth does not change.
 NEAR = 0.05
+#: A growth that is more than this multiple of what its median rate gives comes mostly from a jump, which is not growth.
+JUMP = 2.5
 #: Growth is searched for in the whole time, and in the latest spans that last this many times the shortest proof (60 s).
 SPANS = (1, 4, 16)
 
@@ -125,7 +127,15 @@ def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
         return None
     missing = np.flatnonzero((at > since) & (low < slope.end_bytes - NEAR * slope.grown))
     until = float(at[min(missing[-1] + 1, len(at) - 1)]) if len(missing) else slope.until
+    steady = slope_of(at, low, since, until)
+    if steady is not None and has_jumped(steady._replace(end_bytes=slope.end_bytes)):
+        return None
     return slope._replace(until=until, rate=slope.grown / max(until - since, 1.0))
+
+
+def has_jumped(slope: Slope) -> bool:
+    """Return whether most of the difference comes from a jump: it is far more than the steady rate gives."""
+    return slope.grown > JUMP * max(0.0, slope.rate) * (slope.until - slope.since)
 
 
 def has_stopped(at: Float64, low: Float64, slope: Slope, shortest: float) -> bool:

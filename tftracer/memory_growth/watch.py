@@ -119,7 +119,7 @@ class MemoryWatch:
         )
         with self._lock:
             growth = self._growths[-1]
-            growth = growth if now is None else growth.grown(now)
+            growth = growth if now is None or growth_proof.has_jumped(now) else growth.grown(now)
             self._growths[-1] = replace(growth, is_growing=not has_stopped)
         if has_stopped:
             self._slope = None
