@@ -13,6 +13,10 @@ from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch_results import UNKNOWN, Cause, OtherCause, Period, SlowRecords
 
 
+def periods_in(records: SlowRecords) -> list[Period]:
+    return [record for record in records.take() if isinstance(record, Period)]
+
+
 def test_a_slow_step_is_expected_after_those_that_ended_where_newer_slow_ones_are_not_explained_yet(tmp_path: Path) -> None:
     """Where they come faster than they are explained, the next one after the newest explained one is past."""
     with recording(tmp_path) as recorder:
@@ -40,7 +44,7 @@ def test_collections_at_a_line_that_makes_the_garbage_are_of_its_period(tmp_path
         for number in range(1, 5):
             kind = "gc" if number % 2 == 0 else "python"
             periods.add(a_stall(run, 160 * number, cause=Cause(kind, "", LOAD, 0.9)), records)  # type: ignore[arg-type]
-        (period,) = [record for record in records.take() if isinstance(record, Period)]
+        (period,) = periods_in(records)
         assert (period.steps, period.cause.frame, period.occurrences) == (160, LOAD, 4)
 
 
@@ -52,7 +56,7 @@ def test_the_usual_time_of_a_period_is_that_of_its_own_cause(tmp_path: Path) -> 
         periods = RunPeriods(run)
         for number in range(60, 361, 60):
             periods.add(a_save(run, number, others=others if number % 180 else ()), records)
-        period = [record for record in records.take() if isinstance(record, Period)][-1]
+        period = periods_in(records)[-1]
         assert period.median_s == pytest.approx(0.2)
 
 
@@ -64,7 +68,7 @@ def test_steps_of_two_other_runs_are_two_kinds(tmp_path: Path) -> None:
         for number in (100, 134, 200, 267, 300, 391, 400, 500, 533):
             title = "temper (8,8): 1 step, 60 ms" if number % 100 else "evaluate: net: 10 steps, 30 ms"
             periods.add(a_stall(run, number, cause=Cause("other_run", title, None, 0.9)), records)
-        period = [record for record in records.take() if isinstance(record, Period)][-1]
+        period = periods_in(records)[-1]
         assert (period.steps, period.cause.name) == (100, "evaluate: net: 10 steps, 30 ms")
 
 
@@ -77,7 +81,7 @@ def test_a_period_of_unknown_cause_lies_where_its_slow_steps_do(tmp_path: Path) 
             periods.add(a_stall(run, number, cause=UNKNOWN), records)
         periods.add(a_stall(run, 1210, inside=True, cause=UNKNOWN), records)
         periods.add(a_stall(run, 1260, cause=Cause("python", "", LOAD, 0.9)), records)
-        period = [record for record in records.take() if isinstance(record, Period)][-1]
+        period = periods_in(records)[-1]
         assert (period.steps, period.cause.kind, period.inside) == (60, "unknown", False)
 
 
@@ -105,7 +109,7 @@ def test_a_period_of_a_hook_keeps_the_line_that_was_seen(tmp_path: Path) -> None
         for number in range(60, 361, 60):
             stall = a_save(run, number)
             periods.add(stall if number < 300 else stall._replace(cause=stall.cause._replace(frame=None)), records)
-        period = [record for record in records.take() if isinstance(record, Period)][-1]
+        period = periods_in(records)[-1]
         assert period.cause == a_save(run, 60).cause and period.occurrences == 6
 
 
@@ -119,6 +123,5 @@ def test_a_period_of_a_hook_has_the_line_of_most_of_its_own_steps(tmp_path: Path
             stall = a_save(run, number)
             periods.add(stall if number < 360 else stall._replace(cause=stall.cause._replace(frame=once)), records)
             periods.add(stall._replace(call=number + 7, step=number + 7, cause=stall.cause._replace(frame=elsewhere)), records)
-        recorded = [record for record in records.take() if isinstance(record, Period)]
-        period = [record for record in recorded if record.last_call and record.last_call % 60 == 0][-1]
+        period = [period for period in periods_in(records) if period.last_call and period.last_call % 60 == 0][-1]
         assert period.cause == a_save(run, 60).cause

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from tftracer.slow.cause.equal_distances import Proven
 from tftracer.slow.cause.find_periods import Periods
@@ -20,6 +21,13 @@ MAX_KINDS = 100  # maximum number of kinds whose newest causes are kept
 MAX_STEPS = 1000
 
 
+class _SlowCall(NamedTuple):
+    step: int  # its number in the run
+    inside: bool  # whether the step itself was slow
+    kind: Hashable
+    line: Frame | None
+
+
 class RunPeriods:
     """The periods of one run. Only one thread may use it."""
 
@@ -29,8 +37,7 @@ class RunPeriods:
         self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> (its newest cause, whether the step itself was slow)
         #: (first call, length) -> hits, is_active, its record.
         self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}
-        #: Slow call -> (step number in the run, whether the step itself was slow, kind of the slow step, its line).
-        self._calls: dict[int, tuple[int, bool, Hashable, Frame | None]] = {}
+        self._calls: dict[int, _SlowCall] = {}  # by the number of the call
         self._other_calls = 0  # number of earlier calls that are steps of another signature
 
     def add(self, stall: Stall, records: SlowRecords) -> None:
@@ -42,7 +49,7 @@ class RunPeriods:
         for each, cause in ((kind, stall.cause), *((other_kind, other.cause) for other_kind, other in others)):
             self._keep_cause(each, cause, stall.inside)
         self._other_calls = stall.call - stall.step
-        self._calls[stall.call] = stall.step, stall.inside, kind, stall.cause.frame
+        self._calls[stall.call] = _SlowCall(stall.step, stall.inside, kind, stall.cause.frame)
         own_s = (stall.end_ns - stall.start_ns) * 1e-9 - sum(other.seconds for other in stall.others)
         self._periods.add(stall.call, own_s, kind, [(other.seconds, other_kind) for other_kind, other in others])
         self._report(records)
@@ -93,18 +100,20 @@ class RunPeriods:
 
     def _are_inside(self, period: Proven) -> bool:
         """Return whether in most of a period's slow steps the step itself was slow."""
-        sides = [inside for call, (_, inside, _, _) in self._calls.items() if call >= period.first and period.has(call)]
+        sides = [call.inside for call in self._calls_of(period)]
         return 2 * sum(sides) > len(sides)
 
     def _commonest_line(self, period: Proven) -> Frame | None:
         """Return the line of most of a period's slow steps. A hook may have other lines at other steps."""
-        calls = [call for call in self._calls if call >= period.first and period.has(call)]
-        lines = Counter(line for _, _, kind, line in map(self._calls.__getitem__, calls) if line and kind == period.kind)
+        lines = Counter(call.line for call in self._calls_of(period) if call.line and call.kind == period.kind)
         return lines.most_common(1)[0][0] if lines else None
+
+    def _calls_of(self, period: Proven) -> list[_SlowCall]:
+        return [call for number, call in self._calls.items() if number >= period.first and period.has(number)]
 
     def _number(self, call: int) -> int:
         """Return the step number of a call in the run."""
-        return self._calls[call][0] if call in self._calls else call - self._other_calls
+        return self._calls[call].step if call in self._calls else call - self._other_calls
 
     def _record(self, period: Proven) -> Period:
         cause, inside = self._causes.get(period.kind, (UNKNOWN, False))

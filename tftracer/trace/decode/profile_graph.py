@@ -17,11 +17,14 @@ from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.decode.xplane_reader import Plane, decoded
 from tftracer.trace.model import DeviceKind, Trace
 
+#: Type of the messages in a plane of definitions.
+LIBRARY = "FunctionDefLibrary"
+
 
 def graph_of_definitions(plane: Plane, trace: Trace) -> bytes:
     """Serialize the GraphDef of the nodes that ran, with the trace's names and devices; b"" if the plane cannot be read."""
     expansion, ran = _expansion_of(plane), executed_ops(trace, without_numbers)
-    graphs = [inlined(library, name, ran, expansion).SerializeToString() for name, library in _libraries(plane)]
+    graphs = [inlined(library, name, ran, expansion).SerializeToString() for name, library in _messages(plane, LIBRARY)]
     return b"".join(graphs)  # concatenated protobuf messages are merged when they are read
 
 
@@ -36,13 +39,16 @@ def _expansion_of(plane: Plane) -> Expansion:
 
 def partition_graphs(plane: Plane) -> list[Any]:
     """Return the GraphDefs that can be read."""
-    graphs: list[Any] = []
+    return [graph for _, run in _messages(plane, "RunMetadata") for graph in run.partition_graphs]
+
+
+def _messages(plane: Plane, kind: str) -> list[tuple[str, Any]]:
+    """Return (name, message) of those in a plane that can be read. ``kind``: the type of the messages."""
+    messages = []
     for metadata in plane.metadata.values():
-        try:
-            graphs += message_class("RunMetadata").FromString(metadata.content).partition_graphs
-        except DecodeError:
-            continue
-    return graphs
+        with suppress(DecodeError):
+            messages.append((decoded(metadata.name), message_class(kind).FromString(metadata.content)))
+    return messages
 
 
 def names_of_ops(partitions: Plane | None, definitions: Plane | None) -> frozenset[str]:
@@ -54,17 +60,8 @@ def names_of_ops(partitions: Plane | None, definitions: Plane | None) -> frozens
         if any(value.HasField("func") or value.list.func for value in values):
             return frozenset()  # partition graphs lack the ops of called functions
         return frozenset(node.name for node in nodes)
-    functions = [function for _, library in _libraries(definitions) for function in library.function] if definitions else []
-    return frozenset(node.name for function in functions for node in function.node_def)
-
-
-def _libraries(definitions: Plane) -> list[tuple[str, Any]]:
-    """Return (name of the function, FunctionDefLibrary) for those that can be read."""
-    libraries = []
-    for metadata in definitions.metadata.values():
-        with suppress(DecodeError):
-            libraries.append((decoded(metadata.name), message_class("FunctionDefLibrary").FromString(metadata.content)))
-    return libraries
+    libraries = [library for _, library in _messages(definitions, LIBRARY)] if definitions is not None else []
+    return frozenset(node.name for library in libraries for function in library.function for node in function.node_def)
 
 
 def executed_ops(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:

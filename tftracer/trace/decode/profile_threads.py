@@ -139,10 +139,16 @@ class Owners:
     @cached_property
     def _first_call_start(self) -> int:
         """When the step's first call begins, in the plane's time; 0 if the step makes none."""
-        calls, events = self._calls, self._host.events
-        assert self._step is not None
-        starts = events.start[calls[(events.line[calls] == self._step.line) & ~self.apart(calls)]]
+        starts = self._host.events.start[self._calls[self._is_steps_call]]
         return int(starts.min()) if len(starts) else 0
+
+    @cached_property
+    def _is_steps_call(self) -> Bool:
+        """[calls] whether each is made by the step itself, on its thread."""
+        if self._step is None:
+            return np.zeros(len(self._calls), np.bool_)
+        result: Bool = (self._host.events.line[self._calls] == self._step.line) & ~self.apart(self._calls)
+        return result
 
     @cached_property
     def _owner_of_unknown_calls(self) -> Owner:
@@ -168,9 +174,7 @@ class Owners:
         staged = outermost(self._host, self._stages, calls) >= 0
         reduces = self._named(_REDUCE_THREADS)[line] & ~staged
         of_input = (self._named(_INPUT_THREADS)[line] & ~reduces) | staged
-        of_step = np.zeros(len(calls), np.bool_)
-        if self._step is not None:
-            of_step = (line == self._step.line) & ~self.apart(calls)
+        of_step = self._is_steps_call
         if not (of_step | of_input).any():
             return calls[:0], calls[:0]
         ids, within = _ids(self._host, calls), self._turn_of(calls)

@@ -254,6 +254,7 @@ def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
     undelayed = step.longest_op(time.ns_without_outliers)
     is_delayed = is_delayed or bool(computes and lacked_cpu_s(step) and (undelayed != step.longest_op()).any())
     longest_op = undelayed if is_delayed else step.longest_op()
+    scope = ""
     if op_type is not None and op_type.leads and smaller[0][0] < LARGE_PART:
         text = f"{op_type.text} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
@@ -269,7 +270,7 @@ def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
         text = f"{subject} of {step.whole_words}, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
     return sentence(
         "balanced",
-        text + _describe_longest_op(time, longest_op, op_type, text, is_delayed)
+        text + _describe_longest_op(time, longest_op, op_type, text, scope, is_delayed)
         if computes
         else f"{text} {_not_shown(step, main_part, beside)}".rstrip()
         + _describe_ops(step, main_part)
@@ -335,9 +336,12 @@ def _describe_ops(step: Step, main_part: str) -> str:
     return f" {spanned}; the longest, {step.describe(nodes[0])}, runs for {duration(runs)}."
 
 
-def _describe_longest_op(time: OpTime, longest_op: Bool, op_type: MainOpType | None, text: str, is_delayed: bool) -> str:
+def _describe_longest_op(
+    time: OpTime, longest_op: Bool, op_type: MainOpType | None, text: str, scope: str, is_delayed: bool
+) -> str:
     """Describe the longest op ([n] its executions), as a share of the step, and the op type, as a share of the op time, unless
-    ``text`` names it. ``is_delayed``: the op is the longest one without ops that were held up."""
+    ``text`` names it. ``scope``: a sentence about the main scope. ``is_delayed``: the op is the longest one without ops that were
+    held up."""
     step, nodes = time.step, time.step.longest(longest_op)
     if not nodes or op_type is None:
         return ""
@@ -348,6 +352,4 @@ def _describe_longest_op(time: OpTime, longest_op: Bool, op_type: MainOpType | N
     longest = f" {subject} longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
     if text.startswith(op_type.text):
         return longest
-    self_ns = time.ns_without_outliers if is_delayed else time.work.self_ns.astype(np.float64)
-    scope = main_scope_sentence(time.work, step.trace, self_ns)
     return f"{longest} {op_type.text}{'' if scope in op_type.text else scope}"

@@ -9,16 +9,15 @@ import numpy as np
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.op_kinds import ELEMENTWISE
-from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.intervals import Cover
-from tftracer.trace.arrays.types import Bool, Float64, Int64
+from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.xplane_reader import TURN
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.scopes import scope_sentence
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence
 from tftracer.trace.verdict.time_around_ops import LIKE_THE_STEP, longest_median_s
-from tftracer.trace.verdict.undelayed_op_times import HELD_UP
+from tftracer.trace.verdict.undelayed_op_times import ns_limited_to
 
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
 TINY_COUNT = 1_000  # minimal number of tiny ops
@@ -66,7 +65,8 @@ def _recorded_tiny_ops(step: Step) -> Sentence | None:
     # The time of interrupted ops, and of long gaps beyond GAP_NS.
     interrupted = _interrupted(trace, ops, tiny, usual_ns)
     stray = float(work.self_ns[interrupted[work.node]].sum() + gap_lengths.sum()) - between
-    stray += float(_delays(step, work)[~interrupted[work.node] & ~is_tiny].sum())
+    delays = work.self_ns - ns_limited_to(step.shortest_ns, work)
+    stray += float(delays[~interrupted[work.node] & ~is_tiny].sum())
     share = (spent + between) / max(step.ns - stray, 1.0)
     if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * usual_ns:
         return None
@@ -126,15 +126,6 @@ def _gaps(step: Step) -> Int64:
         busy = step.cover(step.process_nodes & ~step.functions_with_ops & ~step.stages.members)
     gaps = Cover.span(0, step.ns) - busy
     return gaps.end - gaps.start
-
-
-def _delays(step: Step, work: Work) -> Float64:
-    """Return [work] by how much each op took longer than in the trace in which it was fastest, if it was held up."""
-    if step.shortest_ns is None:
-        return np.zeros(len(work.node))
-    total, shortest = np.bincount(work.name, work.self_ns, minlength=len(step.shortest_ns)), step.shortest_ns
-    part = np.where((shortest > 0) & (total > HELD_UP * shortest), 1 - shortest / np.maximum(total, 1.0), 0.0)
-    return np.asarray(work.self_ns * part[work.name])
 
 
 def _interrupted(trace: Trace, ops: Bool, tiny: Bool, usual_ns: float) -> Bool:
