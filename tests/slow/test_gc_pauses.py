@@ -41,11 +41,15 @@ def garbage() -> list[object]:
 
 def test_a_collection_is_timed_with_its_thread(pauses: GcPauses) -> None:
     kept = garbage()
-    start = perf_counter_ns()
-    gc.collect()
-    end = perf_counter_ns()
-    pauses.settle()
-    pause = next(pause for pause in pauses.recent if pause.generation == 2 and pause.start_ns >= start)
+    for _ in range(50):  # on a busy machine, a collection that mostly has no CPU is left out
+        start = perf_counter_ns()
+        gc.collect()
+        end = perf_counter_ns()
+        pauses.settle()
+        own = [pause for pause in pauses.recent if pause.generation == 2 and pause.start_ns >= start]
+        if own:
+            break
+    pause = own[0]
     assert start <= pause.start_ns < pause.end_ns <= end and pause.thread == threading.get_ident()
     (seconds,) = pauses.by_thread(start, end).values()
     assert 0 < seconds <= (end - start) * 1e-9 and list(pauses.by_thread(start, end)) == [pause.thread]

@@ -666,8 +666,18 @@ def test_a_loop_of_ops_computed_longer_where_its_cpu_time_usually_waits_as_long_
     """0.16 s of CPU time in 0.55 s, and its threads were ready to run all the time, as usual on this machine."""
     loop = span(0.567, stack(MAIN, RUN, seconds=0.56), process=0.16, process_queue_s=0.53)
     assert explained(0.005, 0.567, within=loop, usual_process_queue=0.85).cause[:2] == ("tensorflow", "computed")
-    slept = dataclasses.replace(loop, process_queue_s=0.2)
-    assert explained(0.005, 0.567, within=slept, usual_process_queue=0.85).cause.kind == "unknown"
+    half = explained(0.005, 0.567, within=dataclasses.replace(loop, process_queue_s=0.2), usual_process_queue=0.85)
+    assert half.cause[:2] == ("tensorflow", "computed") and half.cause.share == pytest.approx(0.64, abs=0.02)
+    slept = dataclasses.replace(loop, process_queue_s=0.1)
+    assert explained(0.005, 0.567, within=slept, usual_process_queue=0.85).cause[:2] == ("tensorflow", "")
+
+
+def test_cpu_time_of_other_python_threads_is_no_work_of_a_step() -> None:
+    """A thread of the script computes all the time, also while a step waits."""
+    waits = span(0.6, stack(MAIN, RUN, seconds=0.6), process=0.61, python_s=0.6, process_queue_s=0.01)
+    assert explained(0.005, 0.6, within=waits).cause[:2] == ("tensorflow", "waited")
+    computes = dataclasses.replace(waits, process_s=1.1, process_min_s=1.1)
+    assert explained(0.005, 0.6, within=computes).cause[:2] == ("tensorflow", "computed")
 
 
 def test_threads_that_wait_for_a_cpu_on_a_busy_machine_are_not_said_to_wait_in_tensorflow() -> None:

@@ -85,7 +85,7 @@ def test_another_process_sees_which_thread_waits_for_the_lock_and_which_for_some
         address, native = map(int, process.stdout.readline().split())
         counters = Counters(process.pid)
         counters.lock = address
-        counters.watch([native], [])
+        counters.watch([native], [], [])
 
         def wants_lock() -> list[bool]:
             begin = time.perf_counter_ns()

@@ -34,7 +34,7 @@ def test_what_a_thread_waits_for_is_known_by_its_system_call(statement: str, exp
         assert process.stdout is not None
         process.stdout.readline()
         counters = Counters(process.pid)
-        counters.watch([process.pid], [])
+        counters.watch([process.pid], [], [])
         at = iter(range(100_000))
 
         def seen() -> str:

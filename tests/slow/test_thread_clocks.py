@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tftracer.slow.cause.observed import Span
+from tftracer.slow.watch import thread_clocks
 from tftracer.slow.watch.slow_turn import Save, SlowTurn
 from tftracer.slow.watch.thread_clocks import EVERY_NS, MAX_THREADS, MIN_NS, NEVER_NS, CpuTimes, ThreadClocks, with_own_times
 
@@ -69,11 +70,13 @@ def test_the_time_beside_a_span_is_taken_to_be_like_the_time_before(
     clocks: ThreadClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counters = iter([(0, 0), (25, 20), (50, 40), (75, 152)])  # it runs half of the time, and has no CPU for two fifths
+    process = iter([0, 50, 100, 230])  # another thread runs the other half of the time
     monkeypatch.setattr(os, "pread", lambda *_: b"%d %d 1" % tuple(ms * MS for ms in next(counters)))
+    monkeypatch.setattr(thread_clocks, "process_time_ns", lambda: next(process) * MS)
     for at in (0, 50, 100, 430):
         clocks.read(ME, at * MS)
     times = clocks.within(ME, 130 * MS, 430 * MS)
-    assert times == pytest.approx((0.01, 0.1))  # without 30 ms as before
+    assert times == pytest.approx((0.01, 0.1, 0.1, 0.04))  # without 30 ms as before; surely: without three times as much
     assert clocks.within(ME, 300 * MS, 430 * MS) is None  # too much of the time between the readings lies outside
 
 
@@ -148,12 +151,12 @@ class Known(ThreadClocks):
     """Clocks whose thread ran for 10 ms of each span, and had no CPU in 200 ms of it."""
 
     def within(self, thread: int, start_ns: int, end_ns: int) -> CpuTimes:
-        return CpuTimes(0.01, 0.2)
+        return CpuTimes(0.01, 0.2, 0.5, 0.4)
 
 
 class Barely(ThreadClocks):
     def within(self, thread: int, start_ns: int, end_ns: int) -> CpuTimes:
-        return CpuTimes(0.01, 0.08)
+        return CpuTimes(0.01, 0.08, 0.01, 0.01)
 
 
 def a_turn(saves: tuple[Save, ...] = ()) -> SlowTurn:
@@ -166,6 +169,7 @@ def test_the_thread_s_own_times_replace_those_read_from_outside() -> None:
     between, inside = with_own_times(rough, Span(0.3), a_turn(), Known())
     assert (between.cpu_s, between.queue_s, between.uncertain_s, between.kernel_s) == (0.01, 0.2, 0.0, 0.01)
     assert (inside.cpu_s, inside.queue_s, inside.kernel_s) == (0.01, 0.2, None)
+    assert (inside.process_s, inside.process_min_s) == (0.5, 0.4)
     assert with_own_times(rough, rough, a_turn(), ThreadClocks()) == (rough, rough)
 
 
@@ -180,7 +184,8 @@ def test_a_thread_that_ran_did_not_wait_for_the_lock_meanwhile() -> None:
 
     class Ran(ThreadClocks):
         def within(self, thread: int, start_ns: int, end_ns: int) -> CpuTimes:
-            return CpuTimes((end_ns - start_ns) * 1e-9 - 0.005, 0.0)
+            ran_s = (end_ns - start_ns) * 1e-9 - 0.005
+            return CpuTimes(ran_s, 0.0, ran_s, ran_s)
 
     between, inside = with_own_times(Span(0.4, lock_wait_s=0.065), Span(0.3, lock_wait_s=0.065), a_turn(), Ran())
     assert between.lock_wait_s == pytest.approx(0.005) and inside.lock_wait_s == pytest.approx(0.005)

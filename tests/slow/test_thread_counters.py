@@ -108,6 +108,20 @@ def test_threads_of_the_tracer_do_not_count_among_those_without_a_cpu(tmp_path: 
     assert queues.within(900 * MS, 1300 * MS)[0] is None and queues.within(1000 * MS, 1400 * MS)[0] is None
 
 
+def test_the_cpu_time_of_the_script_s_other_python_threads_is_added_up(tmp_path: Path) -> None:
+    queues = Queues(tmp_path)
+    queues.python = frozenset(["11"])
+    for native in ("11", "12"):
+        (tmp_path / native).mkdir()
+    for at, ran in ((1000, 50), (1300, 120), (1600, 270)):
+        for native in ("11", "12"):
+            (tmp_path / native / "schedstat").write_text(f"{ran * MS} 0 1\n")
+        queues.read(at * MS, at_once=False)
+    assert queues.python_ns == 220 * MS
+    readings = [Reading(at * MS, 0, 0, "R", 0, 0, python_ns=at * MS // 2) for at in (0, 100, 200, 300)]
+    assert within(readings, 50 * MS, 250 * MS)["python_s"] == pytest.approx(0.1)
+
+
 def test_waits_of_all_threads_that_may_be_sleeps_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "11").mkdir()
     counters = tmp_path / "11" / "schedstat"

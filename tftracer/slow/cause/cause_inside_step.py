@@ -66,8 +66,9 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     if not would_have_seen_functions(observed, excess_s) or work is None:
         return UNKNOWN
     ran_s = work.more_s - python_s + max(0.0, work.queued_s or 0.0, span.queue_s or 0.0)
-    if work.computed_more and (ran_s >= HALF * to_explain_s or work.with_usual_waits_s - python_s >= NEARLY * to_explain_s):
-        return Cause("tensorflow", "computed", None, share)
+    explained_s = max(ran_s, work.with_usual_waits_s - python_s)
+    if work.computed_more and explained_s >= HALF * to_explain_s:
+        return Cause("tensorflow", "computed", None, min(share, explained_s / excess_s))
     if python_s >= SOME * excess_s:
         return UNKNOWN
     if may_have_waited_for_lock(span):
@@ -113,7 +114,7 @@ def may_have_lacked_cpu(observed: Observed, to_explain_s: float) -> bool:
 
 
 class _Work(NamedTuple):
-    """CPU time of all threads of the process during a step, and how much more than usual it is."""
+    """CPU time of the process's threads during a step, without other Python threads, and how much more than usual it is."""
 
     computed_more: bool  # whether the process surely used far more CPU time than usual
     used_s: float  # CPU time
@@ -130,16 +131,20 @@ def _work(span: Span, observed: Observed, to_explain_s: float) -> _Work | None:
     """
     if span.process_s is None or span.process_min_s is None or observed.usual_process is None:
         return None
-    usual = observed.usual_process * max(0.0, span.length_s - to_explain_s)
-    more, min_more_s = span.process_s - usual, span.process_min_s - usual
-    computed = span.process_min_s >= COMPUTED_MORE * usual and min_more_s >= max(MIN_CPU_S, LITTLE * to_explain_s)
-    if span.process_queue_s is None:
-        return _Work(computed, span.process_s, more, None, more)
-    queued = span.process_queue_s - (observed.usual_process_queue or 0.0) * span.length_s
+    python_s = span.python_s or 0.0  # such threads compute on, even if the step only waits
+    used_s, min_s = (max(0.0, each - python_s) for each in (span.process_s, span.process_min_s))
+    usual_rate = max(0.0, observed.usual_process - (observed.usual_python or 0.0))
+    usual = usual_rate * max(0.0, span.length_s - to_explain_s)
+    more, min_more_s = used_s - usual, min_s - usual
     waits = (observed.usual_process_queue or 0.0) / max(observed.usual_process, 1e-9)  # for each second of CPU time
-    if computed and queued >= HALF * to_explain_s and observed.usual_process_queue is not None:
-        computed = min_more_s * (1 + waits) >= HALF * to_explain_s
-    return _Work(computed, span.process_s, more, queued, more + min(more * waits, span.process_queue_s))
+    explained_s = min_more_s * (1 + waits)
+    computed = min_s >= COMPUTED_MORE * usual and min_more_s >= MIN_CPU_S and explained_s >= LITTLE * to_explain_s
+    if span.process_queue_s is None:
+        return _Work(computed, used_s, more, None, more)
+    queued = span.process_queue_s - (observed.usual_process_queue or 0.0) * span.length_s
+    if queued >= HALF * to_explain_s and observed.usual_process_queue is not None:
+        computed = computed and explained_s >= HALF * to_explain_s
+    return _Work(computed, used_s, more, queued, more + min(more * waits, span.process_queue_s))
 
 
 def would_have_seen_functions(observed: Observed, excess_s: float) -> bool:

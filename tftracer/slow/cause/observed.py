@@ -37,6 +37,7 @@ class Span:
     asleep_s: float | None = None  # minimum time for which the training thread slept, by its state
     process_s: float | None = None  # CPU time of all threads of the process
     process_min_s: float | None = None  # the part of process_s that was surely used within this span
+    python_s: float | None = None  # the part of process_s on Python threads that run neither this training nor the tracer
     process_queue_s: float | None = None  # like queue_s, but the sum over all threads of the process except the tracer's
     process_doubtful_queue_s: float | None = None  # like process_queue_s: waits that Linux counted but that may be sleeps
     watch_delay_s: float = 0.0  # time for which the watch's own thread waited for Python's lock or for a CPU
@@ -74,6 +75,7 @@ class Observed:
     inside: Span  # the step that ends the turn
     usual_cpu: float | None = None  # CPU time of the training thread
     usual_process: float | None = None  # CPU time of the whole process
+    usual_python: float | None = None  # the part of it on Python threads that run neither this training nor the tracer
     usual_process_queue: float | None = None  # waits of the process's threads for a CPU, summed
     usual_lock_wait: float | None = None  # waits of the training thread for Python's lock
     others_share: float | None = None  # share of the machine's CPUs that other processes used during the turn

@@ -97,9 +97,9 @@ class OutsideProcess:
         """Report that the watch's thread runs and holds Python's lock. ``native``: its native id. ``number``: of the beat."""
         write_beat(self._memory, native, number, perf_counter_ns())
 
-    def watch(self, natives: list[int], ours: list[int]) -> None:
-        """Set the threads whose counters are read, by native id. ``ours``: threads of the tracer."""
-        self._send({"threads": natives, "ours": ours})
+    def watch(self, natives: list[int], ours: list[int], others: list[int]) -> None:
+        """Set the threads whose counters are read, by native id. ``ours``: of the tracer. ``others``: other Python threads."""
+        self._send({"threads": natives, "ours": ours, "others": others})
 
     def read_lock(self, place: tuple[int, int]) -> None:
         """Let the process read who holds Python's lock. ``place``: where this process stores it (``LockPlace.place``)."""

@@ -141,7 +141,7 @@ class Outside:
         for line in lines:
             message = json.loads(line)
             if "threads" in message:
-                self._counters.watch(message["threads"], message["ours"])
+                self._counters.watch(message["threads"], message["ours"], message["others"])
             elif "lock" in message:
                 self._lock.begin(*message["lock"])
                 self._counters.lock = message["lock"][0]

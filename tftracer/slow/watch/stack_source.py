@@ -49,7 +49,7 @@ class StackSource:
         self._inside = InsideStacks()
         self._counters: Counters | None = None
         self._answers: list[Answer] = []
-        self._threads: tuple[list[int], list[int]] = ([], [])
+        self._threads: tuple[list[int], ...] = ([], [], [])
         self._questions: dict[int, Question] = {}
         try:
             self._outside = OutsideProcess()
@@ -58,15 +58,15 @@ class StackSource:
         except (CannotWatch, OSError) as error:
             self._fall_back(str(error))
 
-    def watch(self, natives: list[int], ours: list[int]) -> None:
-        """Set the threads to watch, by native id. ``ours``: threads of the tracer."""
-        if (natives, ours) == self._threads:
+    def watch(self, natives: list[int], ours: list[int], others: list[int]) -> None:
+        """Set the threads to watch, by native id. ``ours``: threads of the tracer. ``others``: other Python threads."""
+        if (natives, ours, others) == self._threads:
             return
-        self._threads = natives, ours
+        self._threads = natives, ours, others
         if self._outside:
-            self._outside.watch(natives, ours)
+            self._outside.watch(natives, ours, others)
         elif self._counters:
-            self._counters.watch(natives, ours)
+            self._counters.watch(natives, ours, others)
 
     def beat(self, native: int, number: int) -> None:
         """Report that the watch's thread begins its sleep ``number`` (times_of_samples.py)."""

@@ -1,8 +1,8 @@
-"""Each training thread reads its own CPU counters when a step begins or ends, at most every 25 ms. A reading takes 1 to 7 µs.
+"""Each training thread reads its CPU counters and its process's CPU time when a step begins or ends, at most every 25 ms.
 
 Linux counts for how long a thread ran on a CPU, and for how long it was ready to run but had no CPU. The watch's own process
 (outside_process.py) reads the same counters, but on a busy machine it is late itself. The thread's own readings are at the end
-of each slow step, and at most 25 ms before its beginning.
+of each slow step, and at most 25 ms before its beginning. A reading takes 2 to 8 µs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import deque
 from dataclasses import replace
 from threading import get_native_id
+from time import process_time_ns
 from typing import NamedTuple
 
 from tftracer.slow.cause.observed import Span
@@ -30,6 +31,8 @@ READ_BYTES = 128
 #: The readings around a span may lie outside it: the sum of both gaps must not exceed BESIDE_NS or BESIDE times the span's
 #: length, whichever is more. What the thread did in the gaps is estimated from its last USUAL readings before the span.
 BESIDE_NS, BESIDE, USUAL = 65_000_000, 0.35, 40
+#: In the gaps, the process may have used up to this many times its estimated CPU time.
+DOUBTFUL = 3.0
 #: In a shorter span, the wait for Python's lock comes from only one or two readings of the thread's state, so it is limited.
 FEW_READINGS_S = 0.15
 NS = 1e-9
@@ -40,6 +43,8 @@ class CpuTimes(NamedTuple):
 
     ran_s: float  # on a CPU
     queued_s: float  # ready to run, but without a CPU
+    process_s: float  # CPU time of all threads of the process
+    process_min_s: float  # the part of process_s that was surely used within the span
 
 
 class ThreadClocks:
@@ -49,7 +54,8 @@ class ThreadClocks:
         #: Thread -> earliest time of its next reading. A training thread compares the current time with it, then calls ``read``.
         self.next_ns: dict[int, int] = {}
         self._files: dict[int, int] = {}
-        self._readings: dict[int, deque[tuple[int, bytes]]] = {}  # thread -> (time, content of its schedstat file)
+        #: Thread -> (time, content of its schedstat file, CPU time of the process in nanoseconds).
+        self._readings: dict[int, deque[tuple[int, bytes, int]]] = {}
         self._is_on = False
 
     def start(self) -> None:
@@ -82,7 +88,7 @@ class ThreadClocks:
             return
         self.next_ns[thread] = now_ns + EVERY_NS
         try:
-            self._readings[thread].append((now_ns, os.pread(self._files[thread], READ_BYTES, 0)))
+            self._readings[thread].append((now_ns, os.pread(self._files[thread], READ_BYTES, 0), process_time_ns()))
         except Exception:  # not opened yet, or the file belongs to an ended thread that had the same ident
             self._open(thread, now_ns)
 
@@ -93,7 +99,7 @@ class ThreadClocks:
             return
         with contextlib.suppress(OSError, AttributeError):  # the system has no such file, or no pread
             self._files[thread] = os.open(f"/proc/self/task/{get_native_id()}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-            first = (now_ns, os.pread(self._files[thread], READ_BYTES, 0))
+            first = (now_ns, os.pread(self._files[thread], READ_BYTES, 0), process_time_ns())
             self._readings[thread] = deque([first], MAX_READINGS)
             self.next_ns[thread] = now_ns + EVERY_NS
 
@@ -111,10 +117,12 @@ class ThreadClocks:
         except (ValueError, IndexError):  # this kernel does not count them
             return None
         rate_readings = (usual, before) if usual[0] < before[0] else (before, after)
-        grown, rates = [after[i] - before[i] for i in (1, 2)], [_rate(*rate_readings, i) for i in (1, 2)]
-        ran_ns, queued_ns = (max(0.0, each - rate * beside_ns) for each, rate in zip(grown, rates))
+        beside_counters = [_rate(*rate_readings, i) * beside_ns for i in (1, 2, 3)]
+        grown = [after[i] - before[i] for i in (1, 2, 3)]
+        ran_ns, queued_ns, process_ns = (max(0.0, each - beside) for each, beside in zip(grown, beside_counters))
         ran_ns = min(ran_ns, length_ns)
-        return CpuTimes(ran_ns * NS, min(queued_ns, length_ns - ran_ns) * NS)
+        process_min_ns = max(ran_ns, grown[2] - DOUBTFUL * beside_counters[2])
+        return CpuTimes(ran_ns * NS, min(queued_ns, length_ns - ran_ns) * NS, process_ns * NS, process_min_ns * NS)
 
     def sum_within(self, thread: int, spans: list[tuple[int, int]]) -> CpuTimes | None:
         """Return what a thread did in all of these spans together; None if there is no span, or one is not known."""
@@ -122,7 +130,7 @@ class ThreadClocks:
         known = [times for times in each if times is not None]
         if not known or len(known) < len(each):
             return None
-        return CpuTimes(sum(times.ran_s for times in known), sum(times.queued_s for times in known))
+        return CpuTimes(*map(sum, zip(*known)))
 
 
 def with_own_times(between: Span, inside: Span, turn: SlowTurn, clocks: ThreadClocks) -> tuple[Span, Span]:
@@ -148,14 +156,23 @@ def _with_times(span: Span, times: CpuTimes | None) -> Span:
     if lock_wait_s is not None:  # a thread that waits for the lock often wakes, and then may have no CPU, but it does not run
         not_ran_s = span.length_s - times.ran_s - (queued_s if span.length_s < FEW_READINGS_S else 0.0)
         lock_wait_s = min(lock_wait_s, max(0.0, not_ran_s))
-    return replace(span, cpu_s=times.ran_s, queue_s=queued_s, kernel_s=kernel_s, uncertain_s=0.0, lock_wait_s=lock_wait_s)
+    return replace(
+        span,
+        cpu_s=times.ran_s,
+        queue_s=queued_s,
+        kernel_s=kernel_s,
+        uncertain_s=0.0,
+        lock_wait_s=lock_wait_s,
+        process_s=times.process_s,
+        process_min_s=times.process_min_s,
+    )
 
 
-def _counters(at_ns: int, content: bytes) -> tuple[int, int, int]:
-    """Return the time of a reading, and the thread's nanoseconds on a CPU and in the queue for one."""
+def _counters(at_ns: int, content: bytes, process_ns: int) -> tuple[int, int, int, int]:
+    """Return the time of a reading, the thread's nanoseconds on a CPU and in the queue for one, and the process's CPU time."""
     ran, queued = map(int, content.split()[:2])
-    return at_ns, ran, queued
+    return at_ns, ran, queued, process_ns
 
 
-def _rate(before: tuple[int, int, int], after: tuple[int, int, int], index: int) -> float:
+def _rate(before: tuple[int, int, int, int], after: tuple[int, int, int, int], index: int) -> float:
     return (after[index] - before[index]) / max(1, after[0] - before[0])

@@ -32,6 +32,8 @@ QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 600
 #: Whether Linux counts sleeps of moved threads as waits for a CPU (``thread_times_in_span._waited``). Then waits that are longer
 #: than the time between two readings are left out for threads whose state is not read.
 COUNTS_SLEEP = tuple(map(int, re.findall(r"\d+", platform.release())[:2])) >= (6, 12)
+#: Counters of a reading, in nanoseconds, whose usual rate is computed.
+RATES = ("cpu", "process", "process_queue", "python")
 SECOND_NS, MINUTE_NS = 10**9, 60 * 10**9
 NS = 1e-9
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")  # the unit of the times in /proc/.../stat
@@ -51,7 +53,7 @@ class ThreadCounters:
         with contextlib.suppress(OSError):  # some kernels do not have this file
             self._files.append(os.open(f"/proc/{pid}/task/{native}/syscall", os.O_RDONLY))
 
-    def read(self, now_ns: int, process_ns: int, process_queue_ns: int, lock: int) -> None:
+    def read(self, now_ns: int, process_ns: int, queues: Queues, lock: int) -> None:
         """Take a reading. ``lock``: the address where the process stores the holder of Python's lock; 0: not known."""
         cpu, queue = map(int, os.pread(self._files[0], READ_BYTES, 0).split()[:2])
         stat = after_name(os.pread(self._files[1], READ_BYTES, 0))
@@ -59,8 +61,8 @@ class ThreadCounters:
         wants_lock = self._wants_lock(call, lock, now_ns, cpu) if lock and call is not None else None
         waits = "" if call is None or wants_lock else waits_for(call, self._pid)
         state, faults, kernel_ns = stat[0].decode(), int(stat[7]) + int(stat[9]), int(stat[12]) * TICK_NS
-        times = now_ns, cpu, queue, state, process_ns, process_queue_ns
-        self.readings.append(Reading(*times, wants_lock, kernel_ns, faults, waits))
+        times = now_ns, cpu, queue, state, process_ns, queues.sum_ns
+        self.readings.append(Reading(*times, wants_lock, kernel_ns, faults, queues.python_ns, waits))
 
     def _call(self) -> list[bytes] | None:
         """Return the number and arguments of the thread's system call, or "running"; None if not known."""
@@ -118,15 +120,18 @@ class ThreadState:
 class Queues:
     """The time for which the threads of a process have waited for a CPU, read five times a second.
 
-    ``folder``: /proc/PID/task. ``ours``: native ids of the tracer's threads, which are left out.
+    ``folder``: /proc/PID/task. ``ours``: native ids of the tracer's threads, which are left out. ``python``: those of the script's
+    Python threads that are not watched.
     """
 
     def __init__(self, folder: Path) -> None:
         self.sum_ns = 0  # waits of all threads so far
+        self.python_ns = 0  # CPU time of ``python`` so far
         self.ours: frozenset[str] = frozenset()
+        self.python: frozenset[str] = frozenset()
         self._folder = folder
         self._files: dict[str, int] = {}
-        self._last: dict[str, int] = {}  # native id -> total wait at the last reading, in nanoseconds
+        self._last: dict[str, tuple[int, int]] = {}  # native id -> CPU time and total wait at the last reading, in nanoseconds
         self._short: deque[tuple[int, int, int]] = deque(maxlen=MAX_WAITS)  # (from, until, waits of all threads, in nanoseconds)
         self._long: deque[Wait] = deque(maxlen=MAX_WAITS)  # waits that are longer than the time between two readings
         self._doubtful: deque[Wait] = deque(maxlen=MAX_WAITS)  # long waits that may be sleeps instead
@@ -142,12 +147,15 @@ class Queues:
         short_ns = 0
         for native, file in list(self._files.items()):
             try:
-                queued = int(os.pread(file, READ_BYTES, 0).split()[1])
-            except (OSError, ValueError, IndexError):
+                ran, queued = map(int, os.pread(file, READ_BYTES, 0).split()[:2])
+            except (OSError, ValueError):
                 self._close(native)
                 continue
-            waited = queued - self._last.get(native, queued)
-            self._last[native] = queued
+            last_ran, last_queued = self._last.get(native, (ran, queued))
+            waited = queued - last_queued
+            self._last[native] = ran, queued
+            if native in self.python:
+                self.python_ns += ran - last_ran
             if not waited or native in self.ours:
                 continue
             is_long = waited > now_ns - self._read_ns
@@ -203,9 +211,9 @@ class Counters:
         self._queues = Queues(Path(f"/proc/{pid}/task"))
         self._usual: dict[int, tuple[int, dict[str, float | None]]] = {}  # thread -> time of computation, and the result
 
-    def watch(self, natives: list[int], ours: list[int]) -> None:
-        """Set the threads to read, by native id. ``ours``: threads of the tracer."""
-        self._queues.ours = frozenset(map(str, ours))
+    def watch(self, natives: list[int], ours: list[int], others: list[int]) -> None:
+        """Set the threads to read, by native id. ``ours``: threads of the tracer. ``others``: other Python threads."""
+        self._queues.ours, self._queues.python = (frozenset(map(str, ids)) for ids in (ours, others))
         for native in set(self._threads) - set(natives):
             self._threads.pop(native).close()
         for native in natives[:MAX_THREADS]:
@@ -223,7 +231,7 @@ class Counters:
             self._queues.read(now_ns, at_once)
         for native, thread in list(self._threads.items()):
             try:
-                thread.read(now_ns, process_ns, self._queues.sum_ns, self.lock)
+                thread.read(now_ns, process_ns, self._queues, self.lock)
             except (OSError, ValueError, IndexError):  # the thread has ended, or this kernel has no such counters
                 self._threads.pop(native).close()
 
@@ -251,10 +259,10 @@ class Counters:
         return most_common(reading.waits_for for reading in inner)
 
     def usual(self, native: int, now_ns: int) -> dict[str, float | None]:
-        """Return the usual seconds per second, in the last minute: CPU time of a thread and of the process, the wait of the
-        process's threads for a CPU, and the wait of the thread for Python's lock.
+        """Return the usual seconds per second, in the last minute: CPU time of a thread, of the process and of its other Python
+        threads, the wait of the process's threads for a CPU, and the wait of the thread for Python's lock.
 
-        The first three are medians over spans of a second, the last is a mean over readings a second apart.
+        The first four are medians over spans of a second, the last is a mean over readings a second apart.
         """
         computed_ns, usual = self._usual.get(native, (0, {}))
         if not usual or now_ns - computed_ns >= SECOND_NS:
@@ -277,10 +285,10 @@ def _usual(readings: Sequence[Reading], since_ns: int) -> dict[str, float | None
             second_apart.append(reading)
     second_apart.reverse()
     if len(second_apart) < 2:
-        return dict.fromkeys(("cpu", "process", "process_queue", "lock_wait"))
+        return dict.fromkeys((*RATES, "lock_wait"))
     pairs = list(zip(second_apart, second_apart[1:]))
     wanted = [reading.wants_lock for reading in second_apart]
     return {
         name: median((getattr(b, f"{name}_ns") - getattr(a, f"{name}_ns")) / (b.at_ns - a.at_ns) for a, b in pairs)
-        for name in ("cpu", "process", "process_queue")
+        for name in RATES
     } | {"lock_wait": None if None in wanted else mean(map(bool, wanted))}

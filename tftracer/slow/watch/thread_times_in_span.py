@@ -25,6 +25,7 @@ class Reading(NamedTuple):
     wants_lock: bool | None = None  # whether the thread waits for Python's lock; None: not known
     kernel_ns: int = 0  # the part of cpu_ns in the kernel
     faults: int = 0  # page faults
+    python_ns: int = 0  # CPU time of the script's other Python threads
     waits_for: str = ""  # a key of system_calls.WAITS; "": the thread ran, or it is not known
 
 
@@ -51,6 +52,7 @@ SPAN_VALUES = (
     "uncertain_s",
     "process_s",
     "process_min_s",
+    "python_s",
     "disk_s",
     "stopped_s",
     "asleep_s",
@@ -108,6 +110,7 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
         "queue_s": max(0.0, min(_queued(inner, start_ns, end_ns), length_ns * NS - cpu.seconds)),
         "process_s": process.seconds,
         "process_min_s": process.min_s,
+        "python_s": _grown(inner, "python_ns", start_ns, end_ns).seconds,
         "disk_s": _in_state(inner, "D", start_ns, end_ns),
         "lock_wait_s": _lock_wait(inner, start_ns, end_ns),
         "stopped_s": _stopped(inner, start_ns, end_ns),

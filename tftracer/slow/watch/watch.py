@@ -41,6 +41,7 @@ from tftracer.slow.watch.report_gc_and_host import HostReadings, HostReports, re
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of, with_collections
 from tftracer.slow.watch.thread_clocks import with_own_times
+from tftracer.slow.watch.thread_counters import RATES
 from tftracer.slow.watch.times_of_samples import sleeps
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import HostChange, Stall, WatchedRun
@@ -194,7 +195,7 @@ class SlowWatch:
     def _start_source(self) -> None:
         self._lock_place.narrow()
         self._source = StackSource(self._lock_place.place)
-        self._source.watch(self._natives(), self._threads.natives(self._threads.ours))
+        self._source.watch(*self._natives())
 
     def _tick(self, now_ns: int) -> None:
         if self._source:
@@ -266,15 +267,20 @@ class SlowWatch:
             waiting = [question.turn.step for question in self._questions.values() if question.turn.run is run]
             periods.passed_before([*waiting, *self._finder.undecided(run)], self._records)
         if self._source:
-            self._source.watch(self._natives(), self._threads.natives(self._threads.ours))
+            self._source.watch(*self._natives())
             self._try_part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
             if not self._questions:
                 self._take_answers(now_ns)
 
-    def _natives(self) -> list[int]:
-        """Return the native ids of the training's threads, and of the main thread, which most likely runs a training."""
+    def _natives(self) -> tuple[list[int], list[int], list[int]]:
+        """Return the native ids of the training's threads with the main thread, of the tracer's threads, and of the others.
+
+        The main thread most likely runs a training.
+        """
         main = threading.main_thread().native_id or 0
-        return sorted({main, *self._threads.natives(list(self._queue.under_way))} - {0})
+        training = sorted({main, *self._threads.natives(list(self._queue.under_way))} - {0})
+        ours = self._threads.natives(self._threads.ours)
+        return training, ours, sorted({*self._threads.natives(self._threads.names)} - {*training, *ours})
 
     def _read_host(self, after_ns: int) -> None:
         if self._host:
@@ -359,7 +365,7 @@ class SlowWatch:
         if self._queue.sees_all_sessions and not turn.has_other_steps:
             stacks = without_steps(stacks)
         between = replace(spans[0], stacks=stacks, clocked=Span(**raw["clocked"]) if raw.get("clocked") else None)
-        rates = {f"usual_{name}": raw["usual"].get(name) for name in ("cpu", "process", "process_queue", "lock_wait")}
+        rates = {f"usual_{name}": raw["usual"].get(name) for name in (*RATES, "lock_wait")}
         between, inside = with_own_times(between, spans[1], turn, self._queue.thread_clocks)
         lines, may_call = self._gaps.usual_lines.get(turn.run, frozenset()), turn.run.has_python or may_call_python()
         return Observed(between, inside, **rates, usual_lines=lines, may_call_python=may_call, doubt=doubt)
