@@ -12,7 +12,7 @@ NAMES = {"retracing": "train_step", "graph_ops": "Operation", "arrays": "kept, a
 
 @pytest.mark.parametrize("leak", NAMES)
 def test_what_grows_with_the_memory_is_named_with_its_line(tmp_path: Path, leak: str) -> None:
-    trial = run(leak, tmp_path, 300.0, 2.0, proof_s=10.0, until=names_what_grows)
+    trial = run(leak, tmp_path, 600.0, 2.0, proof_s=10.0, until=names_what_grows)
     assert trial.exit == 0, trial.stderr
     growth = trial.memory["growths"][0]
     thing = growth["things"][0]
