@@ -1,9 +1,9 @@
 """Measures Python's garbage collections exactly, with ``gc.callbacks``. Stack samples show only the line after a collection.
 
-The callbacks run on the thread that collects, often a training thread, and take seven microseconds for each collection, half of
-them for the counters of its thread. They consist only of C functions: a line of Python would run the handlers of pending signals,
-and Python drops what a callback raises, also the KeyboardInterrupt of Ctrl-C. The watch's thread reads the notes that the callbacks
-append to a list.
+The callbacks run on the thread that collects, often a training thread. They take seven microseconds for each collection, half
+of them for the counters of its thread. They consist only of C functions: a line of Python would run the handlers of pending
+signals, and Python drops what a callback raises, also the KeyboardInterrupt of Ctrl-C. The watch's thread reads the notes that
+the callbacks append to a list.
 """
 
 from __future__ import annotations

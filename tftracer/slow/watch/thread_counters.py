@@ -120,8 +120,8 @@ class ThreadState:
 class Queues:
     """The time for which the threads of a process have waited for a CPU, read five times a second.
 
-    ``folder``: /proc/PID/task. ``ours``: native ids of the tracer's threads, which are left out. ``python``: those of other Python
-    threads of the script.
+    ``folder``: /proc/PID/task. ``ours``: native ids of the tracer's threads, which are left out. ``python``: those of other
+    Python threads of the script.
     """
 
     def __init__(self, folder: Path) -> None:
