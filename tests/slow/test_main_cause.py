@@ -13,7 +13,8 @@ import tftracer
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.cause.blamed_code import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 from tftracer.slow.cause.explain_slow_turn import Explained, explain
-from tftracer.slow.cause.main_cause import (
+from tftracer.slow.cause.observed import LockHolder, Observed, Span
+from tftracer.slow.cause.why_unknown import (
     COLLECTED_SOMEWHERE,
     FUNCTION_MAY_HAVE_WAITED,
     LOOPS_OWN,
@@ -25,7 +26,6 @@ from tftracer.slow.cause.main_cause import (
     SHORT,
     TOO_FEW,
 )
-from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn
 from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS
 from tftracer.slow.watch_results import OF_TRACER, FoldedStack, Frame
@@ -844,7 +844,7 @@ def test_a_loop_that_waits_for_a_dataset_names_the_python_function_that_it_waits
     following = Frame(TF + "tensorflow/python/data/ops/iterator_ops.py", 773, "_next_internal", "", True)
     waits = span(0.5, stack(MAIN, following, seconds=0.5), other_stacks=(stack(SCRIPT_OPS, LOAD, seconds=0.45, thread="pool"),))
     assert explained(0.5, between=waits).cause[:3] == ("py_function", "", LOAD)
-    assert explained(0.5, between=dataclasses.replace(waits, other_stacks=())).cause[:3] == ("wait", "", MAIN)
+    assert explained(0.5, between=dataclasses.replace(waits, other_stacks=())).cause[:3] == ("input", "", MAIN)
     elsewhere = dataclasses.replace(waits, stacks=(stack(MAIN, LOAD, seconds=0.5),))
     assert explained(0.5, between=elsewhere).cause[:3] == ("wait", "", LOAD)
 
@@ -878,6 +878,12 @@ def test_a_generator_that_the_loop_waited_for_is_named() -> None:
     read = stack(SCRIPT_OPS, generator, LOAD, seconds=0.5, thread="tf_data")
     between = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), other_stacks=(read,))
     assert explained(0.6, between=between, input_ns=590 * MS).cause[:3] == ("py_function", "", LOAD)
+
+
+@pytest.mark.parametrize("measured_ms", [560, 400, 200, 60])
+def test_a_wait_for_an_element_is_one_cause_whatever_part_of_it_was_measured(measured_ms: int) -> None:
+    found = explained(0.6, between=span(0.6, stack(MAIN, ELEMENT, seconds=0.5), cpu=0.01), input_ns=measured_ms * MS)
+    assert found.cause.kind == "input" and found.others == () and (found.cause.share or 0.0) >= measured_ms / 600
 
 
 def test_the_line_of_code_is_not_where_the_loop_waited_for_its_dataset() -> None:
@@ -1128,6 +1134,12 @@ def test_a_checkpoint_of_a_hook_is_that_hooks_whatever_a_sample_beside_it_shows(
     beside = stack(MAIN, Frame("hooks.py", 124, "after_run", "HistogramHook", False), seconds=0.25)
     found = explained(0.3, between=span(0.3, beside, cpu=0.01), saves=(save,))
     assert found.cause[:3] == ("hook", "CheckpointSaverHook", None)
+
+
+def test_one_reading_of_the_tracer_with_the_lock_proves_no_long_wait() -> None:
+    ours = LockHolder("tftracer-web", "tracer", ())
+    once = span(0.3, stack(MAIN, LOAD, seconds=0.3), lock_wait_s=0.25, holders=(ours, None), lock_readings=5)
+    assert all(part.kind != "lock" for part in explained(0.3, between=once).parts)
 
 
 def test_a_wait_for_the_lock_that_the_tracer_held_is_told() -> None:

@@ -22,12 +22,12 @@ from tftracer.slow.cause.main_cause import (
     CLOCKED_KINDS,
     cause_of,
     clocked_parts,
-    why_unknown,
     without_few_samples,
 )
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import excess, parts_of, share_of_code
 from tftracer.slow.cause.seconds_of_other_causes import MOST, is_notable, other_causes
+from tftracer.slow.cause.why_unknown import why_unknown
 from tftracer.slow.record.sums_by_kind import HOOK_CAUSES
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part

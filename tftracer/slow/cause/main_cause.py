@@ -18,7 +18,6 @@ from tftracer.slow.cause.blamed_code import (
     functions_of_graphs,
     is_epoch_turn,
     is_in_fit_itself,
-    is_loops_own,
     own_python,
     owner_line,
     seconds_of_owner,
@@ -34,22 +33,15 @@ from tftracer.slow.cause.cause_inside_step import (
     SOME,
     had_no_cpu,
     has_enough_samples,
-    lacked_cpu,
-    may_have_lacked_cpu,
     step_cause,
-    would_have_seen_functions,
 )
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, KINDS_WITH_LINE, excess, no_cpu_s
 from tftracer.slow.cause.waits_for_lock import (
-    function_may_have_waited,
     functions_holding_lock,
-    held_s,
-    holder_text,
     may_have_waited_for_lock,
 )
-from tftracer.slow.record.sums_by_kind import CODE_CAUSES
-from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn
+from tftracer.slow.watch.slow_turn import NO_LOOPS
 from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Frame, Part
 from tftracer.trace.units import duration
 
@@ -73,22 +65,6 @@ MEASURED_KINDS = ("retrace", "lock", "stopped", "checkpoint")
 CLOCKED_KINDS = ("checkpoint", "retrace", "other_run")
 #: Class whose saves are timed -> the kind of cause that it is.
 SAVERS: dict[str, StallCause] = {"CheckpointSaverHook": "hook", "ModelCheckpoint": "callback"}
-SHORT_S, SHORT = 0.1, "No stack was read in this time: it was over within a tenth of a second."
-NO_STACK = "No stack was read in this time: it passed between two readings, or they could not be read."
-NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
-NO_QUEUES = "No counters of TensorFlow's threads were read close enough to tell whether they computed, waited, or had no CPU."
-PARTLY_NO_CPU = "It passed inside TensorFlow. Its threads had no CPU for a part of it; whether they also waited is not known."
-COLLECTED_SOMEWHERE = "The line that made the collected objects is not known."
-MAY_HAVE_LACKED_CPU = (
-    "It passed inside TensorFlow while other processes used nearly all CPUs: whether its threads waited for a CPU or for "
-    "something else is not known."
-)
-LOOPS_OWN = "For most of it the library that runs the loop ran its own code, and no line of the script."
-FUNCTION_MAY_HAVE_WAITED = (
-    "Other threads had Python's lock most of the time: whether a Python function in the step waited for it is not known."
-)
-MAY_HAVE_WAITED = "Other threads had Python's lock most of the time: whether this one waited for it is not known."
-TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
 def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool) -> Cause:
@@ -152,6 +128,9 @@ def _cause_of_largest_part(parts: tuple[Part, ...], observed: Observed, excess_s
         return measured_cause(top, without_few_samples(span, excess_s), share)
     if top.kind == "input":
         return input_cause(observed, share, is_inside) if share >= HALF else UNKNOWN
+    waited_share = (sums[kind] + sums.get("input", 0.0)) / excess_s
+    if top.kind == "wait" and not is_inside and waited_share >= HALF and _waited_for_input(observed.between, excess_s):
+        return input_cause(observed, min(1.0, waited_share), is_inside)  # it was not measured, or only in part
     if top.kind == "no_cpu" and not worked_more:
         if is_inside:
             return step_cause(parts, observed, excess_s)
@@ -160,7 +139,7 @@ def _cause_of_largest_part(parts: tuple[Part, ...], observed: Observed, excess_s
         return step_cause(parts, observed, excess_s)
     if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * excess_s:
         return Cause("gc", "", _collecting_line(observed, parts, excess_s), share)
-    return _line_cause(with_line, _span_of_code(observed, excess_s, parts), excess_s)
+    return _line_cause(with_line, span_of_code(observed, excess_s, parts), excess_s)
 
 
 def _collecting_line(observed: Observed, parts: tuple[Part, ...], excess_s: float) -> Frame | None:
@@ -168,7 +147,7 @@ def _collecting_line(observed: Observed, parts: tuple[Part, ...], excess_s: floa
     collector = observed.inside.collected_by
     if collector:
         return shared_line(stack for stack in observed.inside.other_stacks if stack.thread == collector).frame
-    stacks = _span_of_code(observed, excess_s, parts).stacks
+    stacks = span_of_code(observed, excess_s, parts).stacks
     line, owner = shared_line(stacks).frame, owner_line(stacks, sum(stack.seconds for stack in stacks))
     if owner is not None and not owner.frame.is_library:
         return owner.frame._replace(owner=owner.name)
@@ -240,6 +219,12 @@ def input_cause(observed: Observed, share: float, is_inside: bool) -> Cause:
     return Cause("input", "", shared_line(stack for stack in span.stacks if waits_for_input([stack])).frame, share)
 
 
+def _waited_for_input(span: Span, excess_s: float) -> bool:
+    """Return whether a thread that did not run waited for the next element of a dataset, by its stacks."""
+    waited_s = waits_for_input(span.stacks)
+    return has_enough_samples(span, excess_s) and waited_s >= SURE * span.sampled_s and not may_have_waited_for_lock(span)
+
+
 def _other_run_callers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
     """Return the parts of the stacks that call an evaluation; if there is none, the stacks."""
     return [caller for stack in stacks if (caller := caller_of_evaluation(stack)) is not None] or list(stacks)
@@ -252,7 +237,7 @@ def _span_with_python(observed: Observed, excess_s: float) -> Span:
     return inside if inside.sampled_s >= HALF * excess_s else observed.between
 
 
-def _span_of_code(observed: Observed, excess_s: float, parts: tuple[Part, ...]) -> Span:
+def span_of_code(observed: Observed, excess_s: float, parts: tuple[Part, ...]) -> Span:
     """Return the span with the Python code. Stacks of waits for input and of measured parts are left out if these took more
     than a little time. All stacks are left out if the rest covers too little time to name a line."""
     span, waited_s = _span_with_python(observed, excess_s), sum(excess(part) for part in parts if part.kind == "input")
@@ -342,55 +327,3 @@ def _waited(parts: list[Part], excess_s: float) -> bool:
     if no_cpu >= LITTLE * excess_s and waited < WAITED_MORE * ran:
         return False
     return is_most and not (no_cpu >= ran >= HALF * waited)
-
-
-def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn: SlowTurn) -> str:
-    """Return why the cause, or its line, is not known; "" if both are known."""
-    span = observed.side(turn.is_inside)
-    if cause.kind == "gc":
-        return "" if cause.frame else COLLECTED_SOMEWHERE
-    if cause.kind == "wait" and span.watch_delay_s >= HALF * span.length_s:
-        if not span.holders and span.lock_wait_s is None:
-            by = "what this line calls" if cause.frame else "this one"
-            return f"Python's lock was held meanwhile, by {by} or by a thread that was not seen."
-        if cause.frame:  # the readings show that no other thread held it for long
-            return ""
-    if cause.kind == "unknown" and may_have_waited_for_lock(span):
-        return MAY_HAVE_WAITED
-    if cause.kind == "unknown" and cause.frame is not None:
-        return observed.doubt or NO_COUNTERS
-    if (
-        cause.kind in ("retrace", "other_run", "tensorflow", "machine", "stopped", "lock", "input", "checkpoint")
-        or cause.frame
-        or cause.name
-    ):
-        return ""
-    if observed.doubt:
-        return observed.doubt
-    if not span.stacks:
-        return TOO_FEW if span.samples else SHORT if span.length_s <= SHORT_S else NO_STACK
-    excess_s = (turn.length_ns - turn.usual_ns) * 1e-9
-    if turn.is_inside and cause.kind == "unknown" and span.lock_wait_s is None and held_s(span) >= HALF * excess_s:
-        by = holder_text(span) or "another thread"
-        return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
-    if turn.is_inside and cause.kind == "unknown" and function_may_have_waited(observed):
-        return FUNCTION_MAY_HAVE_WAITED
-    if turn.is_inside and cause.kind == "unknown" and not would_have_seen_functions(observed, excess_s):
-        return "Its threads were looked at too seldom to tell whether a Python function took the time."
-    if not has_enough_samples(span, excess_s) or (
-        cause.kind in CODE_CAUSES and not _span_of_code(observed, excess_s, parts).stacks
-    ):
-        return TOO_FEW
-    cpu_wait_s = sum(excess(part) for part in parts if part.kind == "no_cpu")
-    to_explain_s = cpu_wait_s + sum(excess(part) for part in parts if part.kind == "tensorflow")
-    if turn.is_inside and to_explain_s >= HALF * excess_s and may_have_lacked_cpu(observed, to_explain_s):
-        return MAY_HAVE_LACKED_CPU
-    if turn.is_inside and span.process_queue_s is not None and to_explain_s >= HALF * excess_s:
-        return PARTLY_NO_CPU if lacked_cpu(span.process_queue_s, cpu_wait_s, to_explain_s) else NO_QUEUES
-    if turn.is_inside and (span.process_s is None or span.process_queue_s is None):
-        return NO_QUEUES
-    if parts and cause.kind == "unknown":
-        return "No single part of its time makes up half of the excess."
-    if sum(stack.seconds for stack in span.stacks if is_loops_own(stack)) >= HALF * span.sampled_s:
-        return LOOPS_OWN
-    return "No line of code was running for half of the time."

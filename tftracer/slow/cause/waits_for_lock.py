@@ -12,6 +12,8 @@ from tftracer.slow.watch_results import FoldedStack
 HALF = 0.5
 #: Minimum number of readings that show whether a thread waited for the lock.
 ENOUGH_READINGS = 4
+#: The tracer's threads hold the lock often but for microseconds, so one reading of that proves no long wait for them.
+TRACER_READINGS = 2
 
 
 def lock_s(span: Span) -> float:
@@ -85,18 +87,19 @@ def starved_s(span: Span) -> float:
 
 
 def _tracers_share(span: Span) -> float:
-    return len(holders_of(span, "tracer")) / len(span.holders) if span.holders else 0.0
+    readings = len(holders_of(span, "tracer"))
+    return readings / len(span.holders) if readings >= TRACER_READINGS else 0.0
 
 
 def free_lock_s(span: Span) -> float:
-    """Return the seconds in which the training thread waited for Python's lock although no other thread was seen with the lock.
+    """Return the seconds in which the training thread waited for Python's lock although no other thread surely held it.
 
     What it waited for is not known. If the training thread itself was seen with the lock, it had just got it.
     """
     if span.lock_wait_s is None:
         return 0.0
-    free = sum(holder is None or holder.whose == "training" for holder in span.holders)
-    return span.lock_wait_s * (free / len(span.holders) if span.holders else 1.0)
+    others_share = len(other_holders(span)) / len(span.holders) if span.holders else 0.0
+    return span.lock_wait_s * (1.0 - others_share - _tracers_share(span))
 
 
 def holder_text(span: Span) -> str:
