@@ -121,14 +121,6 @@ def test_code_that_ran_where_it_was_let_run_did_not_wait() -> None:
     assert explained(2.0, between=span(2.0, code, cpu=0.05, queue=0.4)).cause[:3] == ("wait", "", LOAD)
 
 
-def test_a_wait_is_proven_though_readings_lie_far_from_its_ends() -> None:
-    code = stack(MAIN, LOAD, seconds=1.0)
-    found = explained(1.0, between=span(1.0, code, cpu=0.1, uncertain_s=0.2))
-    assert (found.cause[:3], found.doubt) == (("wait", "", LOAD), "")
-    doubtful = explained(1.0, between=span(1.0, code, cpu=0.1, uncertain_s=0.8))
-    assert (doubtful.cause.kind, doubtful.doubt) == ("unknown", NO_COUNTERS)
-
-
 def test_collections_without_a_cpu_leave_the_code_that_they_struck_its_time() -> None:
     copies = stack(MAIN, LOAD, seconds=2.05)
     found = explained(2.05, between=span(2.05, copies, cpu=1.02, queue=1.03, gc_s=1.02))
@@ -942,11 +934,6 @@ def test_time_in_the_kernel_is_told_with_what_it_did() -> None:
 def test_an_eager_step_that_waits_for_its_dataset_says_so() -> None:
     found = explained(inside=0.5, within=span(0.5, process=0.01), inside_input_ns=480 * MS)
     assert found.cause.kind == "input"
-
-
-def test_what_neither_ran_nor_surely_waited_is_not_called_python_code() -> None:
-    found = explained(0.28, between=span(0.28, cpu=0.0003, queue=0.063, uncertain_s=0.1))
-    assert (found.cause.kind, found.cause.frame, found.doubt) == ("unknown", None, NO_STACK)
 
 
 SEND = Frame("send.py", 40, "send", "", False)

@@ -165,9 +165,9 @@ def a_turn(saves: tuple[Save, ...] = ()) -> SlowTurn:
 
 
 def test_the_thread_s_own_times_replace_those_read_from_outside() -> None:
-    rough = Span(0.4, cpu_s=0.1, queue_s=0.0, uncertain_s=0.2, kernel_s=0.08)
+    rough = Span(0.4, cpu_s=0.1, queue_s=0.0, kernel_s=0.08)
     between, inside = with_own_times(rough, Span(0.3), a_turn(), Known())
-    assert (between.cpu_s, between.queue_s, between.uncertain_s, between.kernel_s) == (0.01, 0.2, 0.0, 0.01)
+    assert (between.cpu_s, between.queue_s, between.kernel_s) == (0.01, 0.2, 0.01)
     assert (inside.cpu_s, inside.queue_s, inside.kernel_s) == (0.01, 0.2, None)
     assert (inside.process_s, inside.process_min_s) == (0.5, 0.4)
     assert with_own_times(rough, rough, a_turn(), ThreadClocks()) == (rough, rough)

@@ -31,7 +31,6 @@ class Span:
     kernel_s: float | None = None  # the part of cpu_s in the kernel
     faults: float | None = None  # page faults of the training thread
     queue_s: float | None = None  # time for which the training thread was ready to run but had no CPU
-    uncertain_s: float | None = None  # cpu_s and queue_s together may be larger by up to this
     disk_s: float | None = None  # time for which the training thread waited for a disk
     stopped_s: float | None = None  # minimum time for which the process was stopped
     asleep_s: float | None = None  # minimum time for which the training thread slept, by its state

@@ -133,9 +133,8 @@ def _inside(turn: SlowTurn, observed: Observed, length_s: float) -> list[Part]:
         ran = min(own_s, span.cpu_s or 0.0)
         no_cpu = min(own_s - ran, (span.queue_s or 0.0) * own_s / left)  # as much as in the rest of the step
         rest = own_s - ran - no_cpu
-        doubtful = rest if span.cpu_s is None else min(rest, span.uncertain_s or 0.0)
         parts += [Part("python", ran, None, kernel_text(span)), Part("no_cpu", no_cpu, 0.0, "")]
-        parts += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, wait_text(span, rest - doubtful))]
+        parts.append(Part("unknown", rest, None, "") if span.cpu_s is None else Part("wait", rest, None, wait_text(span, rest)))
         left -= own_s
     no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - no_cpu_s(parts)))
     if no_cpu:
@@ -270,7 +269,7 @@ def _between(observed: Observed, span: Span, length_s: float, usual_s: float, in
         ("python", (span.cpu_s - collecting_s) * scale, kernel_text(span)),
         ("no_cpu", queued_s, ""),
         ("disk", (span.disk_s or 0.0) * scale, ""),
-        ("unknown", (span.uncertain_s or 0.0) * scale + free_lock_s(span) + starved_s(span), ""),
+        ("unknown", free_lock_s(span) + starved_s(span), ""),
     ]
     parts, left = [], length_s
     usual_of = {"python": usual_cpu_s, "input": usual_input_s, "lock": usual_lock_s}

@@ -44,7 +44,7 @@ def held_s(span: Span) -> float:
 
     0 if this is not known. The training thread may hold the lock, too, in a library call.
     """
-    training_cpu_s = (span.cpu_s or 0.0) + (span.uncertain_s or 0.0)
+    training_cpu_s = span.cpu_s or 0.0
     if span.holders:
         is_held_by_other = len(other_holders(span)) > HALF * len(span.holders)
     else:

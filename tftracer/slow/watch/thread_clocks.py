@@ -161,7 +161,6 @@ def _with_times(span: Span, times: CpuTimes | None) -> Span:
         cpu_s=times.ran_s,
         queue_s=queued_s,
         kernel_s=kernel_s,
-        uncertain_s=0.0,
         lock_wait_s=lock_wait_s,
         process_s=times.process_s,
         process_min_s=times.process_min_s,

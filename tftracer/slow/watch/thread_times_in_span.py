@@ -49,7 +49,6 @@ class Wait(NamedTuple):
 SPAN_VALUES = (
     "cpu_s",
     "queue_s",
-    "uncertain_s",
     "process_s",
     "process_min_s",
     "python_s",
@@ -81,11 +80,7 @@ class Times:
 
 def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str, float | None]:
     """Return the values within a span, mostly in seconds; None if the readings do not separate them from the time around the
-    span.
-
-    ``cpu_s`` and ``queue_s`` are lower bounds if the nearest readings are far from the span; their sum may be larger by
-    ``uncertain_s``.
-    """
+    span."""
     at = Times(readings)
     first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
     if not 0 <= first < last < len(readings):
@@ -93,19 +88,10 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
     inner = [readings[index] for index in range(first, last + 1)]
     cpu, process = (_grown(inner, name, start_ns, end_ns) for name in ("cpu_ns", "process_ns"))
     length_ns, beside_ns = end_ns - start_ns, start_ns - at[first] + at[last] - end_ns
-    if beside_ns > max(BESIDE_NS, BESIDE * length_ns) and cpu.uncertain_s + _queue_beside(inner) > BESIDE * length_ns * NS:
-        queue_min, queue_uncertain = _queued_at_least(inner, start_ns, end_ns)
-        uncertain_s = min(cpu.uncertain_s + queue_uncertain, length_ns * NS - cpu.sure_s - queue_min)
-        return {
-            **dict.fromkeys(SPAN_VALUES),
-            "cpu_s": cpu.sure_s,
-            "queue_s": queue_min,
-            "uncertain_s": max(0.0, uncertain_s),
-            "stopped_s": _stopped(inner, start_ns, end_ns),
-            "asleep_s": _asleep(inner, start_ns, end_ns),
-        }
+    if beside_ns > max(BESIDE_NS, BESIDE * length_ns) and _did_beside(inner) > BESIDE * length_ns:
+        states = {"stopped_s": _stopped(inner, start_ns, end_ns), "asleep_s": _asleep(inner, start_ns, end_ns)}
+        return {**dict.fromkeys(SPAN_VALUES), **states}
     return {
-        "uncertain_s": 0.0,
         "cpu_s": cpu.seconds,
         "queue_s": max(0.0, min(_queued(inner, start_ns, end_ns), length_ns * NS - cpu.seconds)),
         "process_s": process.seconds,
@@ -121,10 +107,10 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
 
 
 def added(readings: Sequence[Reading], spans: Sequence[tuple[int, int]]) -> dict[str, float] | None:
-    """Return the length of all spans and the sums of the ``SUMMABLE_VALUES`` in them; None if there is no span, or a value is
-    uncertain or not known."""
+    """Return the length of all spans and the sums of the ``SUMMABLE_VALUES`` in them; None if there is no span, or a value is not
+    known."""
     each = [within(readings, start, end) for start, end in spans]
-    if not each or any(values["uncertain_s"] != 0.0 for values in each):
+    if not each or any(values["cpu_s"] is None for values in each):
         return None
     sums = {name: sum(values[name] or 0.0 for values in each) for name in SUMMABLE_VALUES}
     return {"length_s": sum(end - start for start, end in spans) * NS, **sums}
@@ -132,24 +118,19 @@ def added(readings: Sequence[Reading], spans: Sequence[tuple[int, int]]) -> dict
 
 class _Grown(NamedTuple):
     seconds: float
-    min_s: float  # surely within the span, even if the counter is of several threads
-    sure_s: float  # surely within the span, if the counter is of one thread
-    uncertain_s: float  # may be within the span or not, if the counter is of one thread
+    min_s: float  # surely within the span
 
 
 def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _Grown:
     """Return the growth of a counter of CPU time within a span, assuming that it grows evenly between two readings."""
-    seconds = minimum = sure = uncertain = 0.0
+    seconds = minimum = 0.0
     for before, after in zip(readings, readings[1:]):
         grown, length = getattr(after, name) - getattr(before, name), after.at_ns - before.at_ns
         inside = min(after.at_ns, end_ns) - max(before.at_ns, start_ns)
         if length > 0 and inside > 0:
             seconds += grown * inside / length
-            surely = grown if inside == length else max(0, grown - (length - inside))
             minimum += grown if inside == length else 0
-            sure += surely
-            uncertain += max(0, min(grown, inside) - surely) if inside < length else 0
-    return _Grown(seconds * NS, minimum * NS, sure * NS, uncertain * NS)
+    return _Grown(seconds * NS, minimum * NS)
 
 
 def _waited(before: Reading, after: Reading) -> int:
@@ -168,26 +149,10 @@ def _queued(readings: list[Reading], start_ns: int, end_ns: int) -> float:
     return sum(wait.within(start_ns, end_ns) for wait in waits) * NS
 
 
-def _queued_at_least(readings: list[Reading], start_ns: int, end_ns: int) -> tuple[float, float]:
-    """Return the seconds for which the thread surely waited for a CPU within a span, and how many more seconds are possible."""
-    minimum = uncertain = 0
-    for before, after in zip(readings, readings[1:]):
-        waited, length = _waited(before, after), after.at_ns - before.at_ns
-        if waited > length:  # one wait that began before this interval and ended in it
-            early = max(0, min(before.at_ns, end_ns) - max(before.at_ns - waited, start_ns))
-            late = max(0, min(after.at_ns, end_ns) - max(after.at_ns - waited, start_ns))
-            lowest, highest = min(early, late), max(early, late)
-        else:
-            inside = min(after.at_ns, end_ns) - max(before.at_ns, start_ns)
-            lowest, highest = max(0, waited - (length - inside)), min(waited, inside)
-        minimum, uncertain = minimum + lowest, uncertain + highest - lowest
-    return minimum * NS, uncertain * NS
-
-
-def _queue_beside(readings: list[Reading]) -> float:
-    """Return an upper bound of the waits for a CPU around the beginning and the end of a span, in seconds."""
+def _did_beside(readings: list[Reading]) -> int:
+    """Return an upper bound of the CPU time and waits for a CPU around the beginning and the end of a span, in nanoseconds."""
     ends = [(readings[0], readings[1])] + ([(readings[-2], readings[-1])] if len(readings) > 2 else [])
-    return sum(min(_waited(before, after), after.at_ns - before.at_ns) for before, after in ends) * NS
+    return sum(after.cpu_ns - before.cpu_ns + min(_waited(before, after), after.at_ns - before.at_ns) for before, after in ends)
 
 
 def _in_state(readings: list[Reading], state: str, start_ns: int, end_ns: int) -> float:
