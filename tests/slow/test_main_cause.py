@@ -672,6 +672,13 @@ def test_cpu_time_of_other_python_threads_is_no_work_of_a_step() -> None:
     assert explained(0.005, 0.6, within=computes).cause[:2] == ("tensorflow", "computed")
 
 
+def test_work_of_the_script_s_own_code_in_a_step_is_not_tensorflows() -> None:
+    """Beside a load of 18, ``sorted`` in a named step was "TensorFlow computed longer": its samples covered half of the time."""
+    own = span(2.0, stack(MAIN, LOAD, seconds=0.95), cpu=0.8, queue=0.1, process=0.8, process_queue_s=1.0)
+    found = explained(0.005, 2.0, within=own, usual_process_queue=0.5, has_python=True)
+    assert found.cause[:3] == ("python", "", LOAD)
+
+
 def test_threads_that_wait_for_a_cpu_on_a_busy_machine_are_not_said_to_wait_in_tensorflow() -> None:
     starved = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.01, process_queue_s=0.55)
     assert explained(0.005, 0.5, within=starved, usual_process_queue=1.0).cause.kind == "machine"

@@ -153,7 +153,7 @@ KINDS: list[tuple[Callable[[], None], str]] = [
 
 
 def check(stall: Stall, function: str, kind: str) -> None:
-    assert stall.cause.kind == kind, stall
+    assert stall.cause.kind == kind, str(stall)
     assert (stall.end_ns - stall.start_ns) * 1e-9 >= STALL_S and stall.thread == "MainThread"
     frame = stall.cause.frame
     if kind == "gc" and frame is None:  # a collection can keep the watch from looking until it is over

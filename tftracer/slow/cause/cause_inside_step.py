@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tftracer.slow.cause.blamed_code import functions_called, shared_line
+from tftracer.slow.cause.blamed_code import functions_called, own_python, shared_line
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, excess, no_cpu_s
 from tftracer.slow.cause.waits_for_lock import (
@@ -68,7 +68,10 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     ran_s = work.more_s - python_s + max(0.0, work.queued_s or 0.0, span.queue_s or 0.0)
     explained_s = max(ran_s, work.with_usual_waits_s - python_s)
     if work.computed_more and explained_s >= HALF * to_explain_s:
-        return Cause("tensorflow", "computed", None, min(share, explained_s / excess_s))
+        share, code = min(share, explained_s / excess_s), own_python(span.stacks)
+        if sum(stack.seconds for stack in code) > HALF * span.sampled_s:  # the script's own code computed
+            return Cause("python", "", shared_line(code).frame, share)
+        return Cause("tensorflow", "computed", None, share)
     if python_s >= SOME * excess_s:
         return UNKNOWN
     if may_have_waited_for_lock(span):
