@@ -30,7 +30,7 @@ import tensorflow.compat.v1 as tf
 import tftracer
 from tftracer import TracingServer
 from tftracer.assemble_live_session import Recorder
-from tftracer.capture.hook import TracingHook
+from tftracer.capture.hook import make_hook
 
 ENTRIES = {"begin", "after_create_session", "before_run", "after_run", "end"}
 MODES = ("raise", "garbage", "hang")
@@ -69,7 +69,7 @@ def traced_run(folder: str, during: Callable[[], Any] = lambda: None, after: Aft
     try:
         during()
         started(recorder)
-        hook = TracingHook(recorder)
+        hook = make_hook(recorder)
         with contextlib.suppress(Fault):  # the caller's to hear of, as a page would
             recorder.request_traces(None, 1)
         return train_under(hook, recorder, after)

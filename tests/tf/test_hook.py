@@ -16,7 +16,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.debug.wrappers import hooks as tfdbg
 
 from tftracer.assemble_live_session import Recorder
-from tftracer.capture.hook import HookMethods, hook_class, make_hook
+from tftracer.capture.hook import HookMethods, make_hook
 from tftracer.errors import UnsupportedError
 
 pytestmark = pytest.mark.tf
@@ -426,28 +426,6 @@ def test_no_graph_is_kept_alive(recorder: Recorder) -> None:
     assert [graph() for graph in graphs] == [None] * 3
     (run,) = runs(recorder).values()
     assert run["steps"] == 9
-
-
-def test_a_tensorflow_that_renames_its_context_is_recorded_too(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Renamed:
-        """TensorFlow's context as it may look one day: the documented property, another attribute behind it."""
-
-        def __init__(self, original_args: Any, session: Any) -> None:
-            self._args = original_args
-
-        @property
-        def original_args(self) -> Any:
-            return self._args
-
-    values = tf.train.SessionRunValues(None, tf.RunOptions(), tf.RunMetadata())
-    with monkeypatch.context() as renamed:
-        renamed.setattr(tf.train, "SessionRunContext", Renamed)
-        hook = hook_class()(recorder)
-    for _ in range(3):
-        context = Renamed(tf.train.SessionRunArgs(["loss:0"], {"x:0": 1.0}), None)
-        hook.before_run(context)
-        hook.after_run(context, values)
-    assert {title: run["steps"] for title, run in runs(recorder).items()} == {"loss (feeding x)": 3}
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -14,7 +14,7 @@ import copy
 import sys
 import weakref
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from statistics import median
 from threading import get_ident
 from time import perf_counter_ns, time
@@ -293,17 +293,6 @@ class HookMethods:
             self._queue.failed(where, error)
 
 
-class CopyingHookMethods(HookMethods):
-    """For a TensorFlow that does not store a step's arguments as ``_original_args``. Versions 2.12 to 2.21 store them."""
-
-    __slots__ = ()
-
-    def before_run(self, run_context: Any) -> Any:
-        with contextlib.suppress(Exception):
-            run_context._original_args = run_context.original_args
-        return super().before_run(run_context)
-
-
 class PeekedCall(NamedTuple):
     """What a hook has to know about the call under way, but does not get from TensorFlow."""
 
@@ -374,27 +363,14 @@ def make_hook(recorder: Recorder) -> Any:
     """Make the hook for ``hooks=``. If all sessions are recorded already (hook_inject), the hook does nothing."""
     if recorder.queue.sees_all_sessions:
         return tensorflow().compat.v1.train.SessionRunHook()
-    return sys.modules[__name__].TracingHook(recorder)
+    return hook_class()(recorder)
 
 
-def hook_class() -> type:
+@cache
+def hook_class() -> Any:
     """Make the class TracingHook. It is made only when it is needed, because its base class is a class of TensorFlow."""
-    train = tensorflow().compat.v1.train
-    attributes = vars(train.SessionRunContext(make_run_args(train.SessionRunArgs, None), None))
-    base, methods = train.SessionRunHook, HookMethods if "_original_args" in attributes else CopyingHookMethods
 
-    class TracingHook(methods, base):  # type: ignore[misc, valid-type]
+    class TracingHook(HookMethods, tensorflow().compat.v1.train.SessionRunHook):  # type: ignore[misc]
         """Give it to ``hooks=`` of an Estimator or a MonitoredSession; one hook serves any number of sessions."""
 
-    TracingHook.__module__ = __name__
     return TracingHook
-
-
-def __getattr__(name: str) -> Any:
-    if name != "TracingHook":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    hook = globals()["TracingHook"] = hook_class()
-    return hook
-
-
-__all__ = ["HookMethods", "TracingHook"]  # noqa: F822 (made by __getattr__)
