@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 import threading
 from collections.abc import Callable
 from time import perf_counter_ns
@@ -46,6 +47,7 @@ class FunctionCalls:
         self.graphs = PartitionGraphs(lambda: queue.requests.off)
         self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly (True) or builds a graph
         self._undo: list[Callable[[], None]] = []
+        self._wrappers: set[Any] = set()
 
     def watch(self) -> None:
         """Wrap TensorFlow's two methods. Raises AttributeError or ImportError if this TensorFlow lacks them."""
@@ -57,10 +59,11 @@ class FunctionCalls:
         self.wrap(function, "__call__", self._wrap_call(call, is_eager))
         self.graphs.watch(self.wrap, is_eager)
 
-    def wrap(self, owner: type, name: str, wrapper: Callable[..., Any]) -> None:
+    def wrap(self, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
         """Put ``wrapper`` in the place of a method until ``stop``."""
         original = getattr(owner, name)
         setattr(owner, name, functools.wraps(original)(wrapper))
+        self._wrappers.add(wrapper)
 
         def undo() -> None:
             if getattr(owner, name) is wrapper:
@@ -68,9 +71,21 @@ class FunctionCalls:
 
         self._undo.append(undo)
 
-    def when_imported(self, module: str, wrap: Callable[..., None], *arguments: Any) -> None:
-        """Call ``wrap`` once the module is imported, or now if it was imported before; no more after ``stop``."""
-        self._undo.append(after_import(module, functools.partial(self.run_safely, wrap, *arguments)))
+    def wrap_when_imported(
+        self, module: str, owner: str, name: str, make_wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]
+    ) -> None:
+        """Wrap a method of the class ``owner`` ("": a function of the module) once the module is imported; not after ``stop``.
+
+        Skips a method that is missing, and one that is wrapped already: several modules may have the same class.
+        """
+
+        def wrap() -> None:
+            holder = getattr(sys.modules[module], owner, None) if owner else sys.modules[module]
+            original = getattr(holder, name, None) if holder is not None else None
+            if callable(original) and original not in self._wrappers:
+                self.wrap(holder, name, make_wrapper(original))
+
+        self._undo.append(after_import(module, functools.partial(self.run_safely, wrap)))
 
     def stop(self) -> None:
         """Restore the methods. A wrapper that other code has wrapped again stays; it passes every call on."""

@@ -8,8 +8,8 @@ Runs on the training threads. A phase within a phase of the same kind is not cou
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -76,23 +76,17 @@ class Phases:
         """Requires that ``calls.watch()`` was called before."""
         self._calls = calls
         self._queue = queue
-        self._wrappers: set[Any] = set()  # several modules may have the same class, which is wrapped once
 
     def watch(self) -> None:
         """Wrap the methods of each module as soon as it is imported, until ``FunctionCalls.stop``. Skip missing methods."""
-        for entry in _WRAPPED:
-            self._calls.when_imported(entry[0], self._wrap, *entry)
+        for module, owner, methods, kind in _WRAPPED:
+            for method in methods:
+                label = f"{owner}.{method}" if owner else method
+                self._calls.wrap_when_imported(module, owner, method, partial(self._wrap, kind=kind, label=label))
 
-    def _wrap(self, module: str, name: str, methods: tuple[str, ...], kind: int) -> None:
-        owner: Any = sys.modules.get(module)
-        owner = getattr(owner, name, None) if name else owner
-        for method in methods:
-            original = getattr(owner, method, None)
-            if callable(original) and original not in self._wrappers:
-                wrap = self.wrap_generator if inspect.isgeneratorfunction(original) else self.wrap_method
-                wrapper = wrap(original, kind, f"{name}.{method}" if name else method)
-                self._wrappers.add(wrapper)
-                self._calls.wrap(owner, method, wrapper)
+    def _wrap(self, original: Callable[..., Any], kind: int, label: str) -> Callable[..., Any]:
+        wrap = self.wrap_generator if inspect.isgeneratorfunction(original) else self.wrap_method
+        return wrap(original, kind, label)
 
     def wrap_method(self, original: Callable[..., Any], kind: int, label: str) -> Callable[..., Any]:
         """Wrap a method: each call is a phase. ``label``: such as "Saver.save"."""

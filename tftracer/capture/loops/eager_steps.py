@@ -93,8 +93,8 @@ class EagerSteps:
         self._background = BackgroundThread("tftracer-eager")
 
     def watch(self) -> None:
-        for method in _APPLY_METHODS:
-            self._calls.when_imported(method[0], self._wrap, *method)
+        for module, owner, method in _APPLY_METHODS:
+            self._calls.wrap_when_imported(module, owner, method, self.wrap_apply)
 
     def stop(self) -> None:
         for state in list(self._being_traced):
@@ -103,14 +103,9 @@ class EagerSteps:
                 self._calls.run_safely(self._give_up, state, state.tracing[1])
         self._background.stop()
 
-    def _wrap(self, module: str, name: str, method: str) -> None:
-        owner = getattr(sys.modules.get(module), name, None)
-        if isinstance(owner, type) and hasattr(owner, method):
-            self._calls.wrap(owner, method, self.wrap_apply(getattr(owner, method)))
-            self._background.start()
-
     def wrap_apply(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls, is_eager, loop_state = self._calls, self._calls.is_eager, self._loop_state
+        self._background.start()
 
         @hide_in_tracebacks
         def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:

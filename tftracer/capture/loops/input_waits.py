@@ -9,8 +9,8 @@ iterators are wrapped, too: their wrappers report each new iterator to the part 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
@@ -18,10 +18,7 @@ from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.steps.queue import INPUT_WAIT, MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 
-_MODULE, _CLASS = "tensorflow.python.data.ops.iterator_ops", "OwnedIterator"
-_METHODS = ("_next_internal", "get_next_as_optional")
-_CREATE_METHOD = "_create_iterator"
-_SESSION_ITERATOR_CLASS = "Iterator"  # the iterators of sessions, in graph mode
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class InputWaits:
@@ -34,21 +31,16 @@ class InputWaits:
 
     def watch(self) -> None:
         """Wrap the methods as soon as TensorFlow is imported. Missing methods are skipped."""
-        self._calls.when_imported(_MODULE, self._wrap)
-
-    def _wrap(self) -> None:
-        owner = getattr(sys.modules[_MODULE], _CLASS, None)
-        for method in _METHODS:
-            if isinstance(owner, type) and hasattr(owner, method):
-                self._calls.wrap(owner, method, self.wrap_next(getattr(owner, method)))
         pipelines = self._queue.pipelines
-        if isinstance(owner, type) and hasattr(owner, _CREATE_METHOD):
-            self._calls.wrap(owner, _CREATE_METHOD, self._wrap_creation(getattr(owner, _CREATE_METHOD), pipelines.add))
-        session_iterator = getattr(sys.modules[_MODULE], _SESSION_ITERATOR_CLASS, None)
-        if isinstance(session_iterator, type) and "__init__" in vars(session_iterator):
-            init = vars(session_iterator)["__init__"]
-            wrapper = self._wrap_creation(init, lambda iterator: pipelines.add_unseen("session"))
-            self._calls.wrap(session_iterator, "__init__", wrapper)
+        wrappers: list[tuple[str, str, Wrap]] = [
+            ("OwnedIterator", "_next_internal", self.wrap_next),
+            ("OwnedIterator", "get_next_as_optional", self.wrap_next),
+            ("OwnedIterator", "_create_iterator", partial(self._wrap_creation, report=pipelines.add)),
+            # the iterators of sessions, in graph mode
+            ("Iterator", "__init__", partial(self._wrap_creation, report=lambda iterator: pipelines.add_unseen("session"))),
+        ]
+        for owner, method, wrap in wrappers:
+            self._calls.wrap_when_imported("tensorflow.python.data.ops.iterator_ops", owner, method, wrap)
 
     def _wrap_creation(self, original: Callable[..., Any], report: Callable[[Any], None]) -> Callable[..., Any]:
         """Wrap ``original``, a method that creates an iterator. The wrapper then calls ``report`` with the iterator."""

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import sys
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tftracer.capture.functions.function_calls import FunctionCalls
@@ -88,8 +88,9 @@ class KerasSteps:
         strategy = importlib.import_module("tensorflow.python.distribute.distribute_lib").StrategyBase
         self._calls.wrap(strategy, "run", self._wrap_run(strategy.run))
         self._calls.step_of_method = self._step_of_method
-        for module in _OWNERS:
-            self._calls.when_imported(module, self._wrap_methods, module)
+        for module, owner in _OWNERS.items():
+            for name in _METHODS:  # if it cannot be wrapped, the step is titled "fit"
+                self._calls.wrap_when_imported(module, owner, name, partial(self._wrap_on_batch, name=name))
 
     def _wrap_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls = self._calls
@@ -107,13 +108,6 @@ class KerasSteps:
                 raise
 
         return run
-
-    def _wrap_methods(self, module: str) -> None:
-        owner = getattr(sys.modules.get(module), _OWNERS[module], None)
-        for name in _METHODS:
-            original = getattr(owner, name, None)
-            if isinstance(owner, type) and original is not None:  # if it cannot be wrapped, the step is titled "fit"
-                self._calls.wrap(owner, name, self._wrap_on_batch(original, name))
 
     def _wrap_on_batch(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         threads = self._calls.threads
