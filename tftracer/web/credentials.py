@@ -66,6 +66,13 @@ class Location:
         return cls(host.rstrip("."), port) if host else None
 
     @classmethod
+    def of_list(cls, text: str) -> list[Location]:
+        """Parse names and name:port, separated by commas (``TFTRACER_ALLOWED_HOSTS``); invalid entries are left out."""
+        entries = [entry.strip().lower() for entry in text.split(",")]
+        parsed = [cls.parse(f"[{entry}]" if entry.count(":") > 1 and "[" not in entry else entry) for entry in entries]
+        return [location for location in parsed if location is not None]
+
+    @classmethod
     def of_origin(cls, origin: str) -> Location | None:
         """Parse an Origin; None for ``null`` and for schemes other than http and https."""
         scheme, separator, netloc = origin.partition("://")
@@ -91,22 +98,16 @@ class HostNames:
             self._any_port.add(bound.lower())
         if not is_loopback(bound):
             self._any_port.add(hostname.lower())
-        for entry in allowed.split(","):
-            self._allow(entry.strip().lower())
+        for location in Location.of_list(allowed):
+            self._origins.add(location)
+            if location.port is None:
+                self._any_port.add(location.host)
+            else:
+                self._exact.add(location)
         origin = Location.of_origin(public) if public else None
         if origin:
             self._any_port.add(origin.host)
             self._origins.add(origin)
-
-    def _allow(self, entry: str) -> None:
-        location = Location.parse(f"[{entry}]" if entry.count(":") > 1 and "[" not in entry else entry)
-        if location is None:
-            return
-        self._origins.add(location)
-        if location.port is None:
-            self._any_port.add(location.host)
-        else:
-            self._exact.add(location)
 
     def is_ours(self, host: str, own_address: str) -> bool:
         """Return whether a Host header names this server. own_address: this machine's end of the connection."""

@@ -34,11 +34,10 @@ class HubAddresses:
 
     def allow(self, entries: str) -> None:
         """Accept the entries of ``TFTRACER_ALLOWED_HOSTS``: names and name:port, separated by commas."""
-        for entry in filter(None, (part.strip().lower() for part in entries.split(","))):
-            location = Location.parse(f"[{entry}]" if entry.count(":") > 1 and "[" not in entry else entry)
-            if location is not None and location.port is None:
+        for location in Location.of_list(entries):
+            if location.port is None:
                 self.names.add(location.host)
-            elif location is not None and location.port is not None:
+            else:
                 self.forwarded.add(address(location.host, location.port))
 
     def know(self, hosts: Iterable[str]) -> None:
