@@ -196,11 +196,6 @@ class Upload:
             self._file = None
 
 
-def slices(data: bytes) -> Iterator[bytes]:
-    for first in range(0, len(data), WRITE_BYTES):
-        yield data[first : first + WRITE_BYTES]
-
-
 class TraceFileHandler(TraceHandlerBase, Download):
     """A trace as a file: by default the RunMetadata or XSpace that TensorFlow returned, else in another tool's format."""
 
@@ -215,7 +210,7 @@ class TraceFileHandler(TraceHandlerBase, Download):
         if file_format == "run_metadata":
             raw = await self.run_on_worker(self.services.source.trace_bytes, key.id)
             suffix = ".xplane.pb" if is_xspace(raw) else ".pb"  # TensorFlow's tools recognize a profile by it
-            await self.send_file(name + suffix, BINARY, slices(raw))
+            await self.send_file(name + suffix, BINARY, joined([raw]))
         else:
             export = EXPORTS[file_format]
             file = await self.unless_gone(self.export(key, file_format, record))

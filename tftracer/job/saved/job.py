@@ -23,10 +23,10 @@ from tftracer.storage import untrusted
 from tftracer.storage.file_bytes import FileBytes
 from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.storage.tftrace_reader import Reader
+from tftracer.web.downloads import read_pieces
 
 JOB, JOB_TRACE = "job", "job_trace"
 MEMORY_BYTES = 32 << 20  # if the processes' traces have more bytes, they are kept on disk
-CHUNK_BYTES = 1 << 20
 
 
 async def job_file(job: JobServices, source: SessionSource) -> Iterator[bytes]:
@@ -62,8 +62,7 @@ def _chunks(session: Iterator[bytes], parts: IO[bytes]) -> Iterator[bytes]:
     with parts:
         yield from session
         parts.seek(0)
-        while chunk := parts.read(CHUNK_BYTES):
-            yield chunk
+        yield from read_pieces(parts)
 
 
 def load_job(job: JobServices, path: str) -> bool:
