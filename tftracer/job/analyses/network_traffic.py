@@ -66,17 +66,11 @@ def _job_tensor(transfer: Transfer, waited_ns: int, first: int, start: Int64) ->
 
 
 def _sum(first: Link, second: Link) -> Link:
-    wire, moved = first["wire_ns"] + second["wire_ns"], first["bytes"] + second["bytes"]
-    return {
-        "source": first["source"],
-        "destination": first["destination"],
-        "messages": first["messages"] + second["messages"],
-        "bytes": moved,
-        "wire_ns": wire,
-        "waited_ns": first["waited_ns"] + second["waited_ns"],
-        "mean_bandwidth": moved * 1e9 / wire if wire else 0.0,
-        "longest": first["longest"],
-    }
+    total = first.copy()
+    for name in ("messages", "bytes", "wire_ns", "waited_ns"):
+        total[name] += second[name]
+    total["mean_bandwidth"] = total["bytes"] * 1e9 / total["wire_ns"] if total["wire_ns"] else 0.0
+    return total
 
 
 def slow_link(link: Link, step: float) -> Sentence:

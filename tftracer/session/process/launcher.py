@@ -37,7 +37,7 @@ CHIEFS = ("chief", "master")
 
 def no_launcher() -> LauncherInfo:
     """Return the facts of a process that was started without a launcher."""
-    return {"rank": None, "size": None, "local_rank": None, "role": "", "task": None, "launcher": ""}
+    return _info("", None, None, None)
 
 
 def detect_launcher(environ: Environment | None = None, modules: Mapping[str, Any] | None = None) -> LauncherInfo:

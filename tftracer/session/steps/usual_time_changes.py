@@ -50,7 +50,8 @@ def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
         smallest = sizes.index(min(sizes))
         if sizes[smallest] >= MIN_CHANGE:
             known = [level for level in levels if level is not None]  # all of them
-            return [_change(steps[at], *pair) for at, *pair in zip(edges[1:], known, known[1:])], None
+            parts = zip(edges[1:], known, known[1:])
+            return [{"step": int(steps[at]), "before_s": before, "after_s": after} for at, before, after in parts], None
         del edges[smallest + 1]  # the medians do not show it
     return [], None
 
@@ -70,10 +71,6 @@ def _usual(history: History, rows: Doubles, first: float, end: float) -> float |
     """
     _, count, _, mean = rows[(rows[:, 0] >= first) & (rows[:, 0] < end)].T[:4]
     return float(np.median(mean)) if (count == 1).all() else history.sketched.within(first, end, MIN_WITHIN).percentile(0.5)
-
-
-def _change(step: float, before_s: float, after_s: float) -> StepChange:
-    return {"step": int(step), "before_s": before_s, "after_s": after_s}
 
 
 def _size(before_s: float | None, after_s: float | None) -> float:
