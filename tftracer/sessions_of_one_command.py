@@ -19,8 +19,6 @@ NAME = "sessions.jsonl"
 
 
 class ProcessSession(NamedTuple):
-    """One process's session."""
-
     process: str  # "worker.py, process 4711"
     file: str
 

@@ -90,7 +90,6 @@ class SessionCalls:
             self._recorder.step_failed()
 
     def partial_run(self, fetches: Any, feeds: Any, start_ns: int) -> None:
-        """Record a call of ``partial_run``."""
         with contextlib.suppress(Exception):
             self._recorder.record_untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
 

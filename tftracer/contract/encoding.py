@@ -28,8 +28,6 @@ ZSTD_FRAME = b"\x28\xb5\x2f\xfd"  # the first bytes of a frame; no msgpack messa
 
 @dataclass(frozen=True)
 class Body:
-    """An encoded answer."""
-
     content_type: str
     encoding: str  # "zstd", "gzip", ""
     chunks: tuple[bytes, ...]
@@ -51,7 +49,6 @@ def non_finite_to_none(value: Any) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:

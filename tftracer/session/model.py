@@ -71,7 +71,6 @@ class RunState:
     live: LiveRun | None = None  # set for runs of this process
 
     def numbers(self) -> RunStatistics:
-        """Return the latest statistics."""
         return self.live.statistics.message() if self.live else self.statistics
 
     def history_reader(self) -> Callable[[], History]:

@@ -77,7 +77,6 @@ class Problems:
                 self._changed(list(self._problems.values()))
 
     def solve(self, code: str) -> None:
-        """Remove the problem with this code."""
         with self._lock:
             if self._problems.pop(code, None):
                 self._changed(list(self._problems.values()))

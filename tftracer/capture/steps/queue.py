@@ -322,7 +322,6 @@ class StepQueue(OwnErrors):
         return not self._may_have_begun(family, step) or not self._cancel(family)
 
     def cancel_steps(self) -> None:
-        """Cancel all requests for steps by their numbers."""
         for family in self.runs.families():
             self._cancel(family)
 

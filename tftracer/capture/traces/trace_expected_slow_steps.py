@@ -63,7 +63,6 @@ class ExpectedTraces:
         self._step_times = steps
 
     def count_traced_slow_step(self, run: WatchedRun) -> None:
-        """Count a slow step that was traced."""
         self._traced_slow_steps[run] = self._traced_slow_steps.get(run, 0) + 1
 
     def update(self, expected: Iterable[tuple[WatchedRun, int, int]]) -> None:
@@ -84,7 +83,6 @@ class ExpectedTraces:
                     self._request(steps, now + PATIENCE_NS + (steps.last - steps.run.steps) * _usual_ns(state))
 
     def cancel(self) -> None:
-        """Cancel all requests."""
         self._cancel(list(self._requested))
 
     def _request(self, steps: ExpectedSteps, until_ns: int) -> None:

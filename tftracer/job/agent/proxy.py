@@ -56,7 +56,6 @@ class Proxy:
         self._workers: WorkerThreads | None = None
 
     def handle(self, message: Message) -> None:
-        """Handle a message of the hub."""
         kind, request = message["t"], number(message, "request")
         method = {"fetch": self._fetch, "http": self._http, "socket": self._socket}.get(kind)
         open_request = self._open.get(request)

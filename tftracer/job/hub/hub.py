@@ -89,11 +89,9 @@ class Hub:
 
     @property
     def interval_s(self) -> float:
-        """The interval of each process's heartbeats."""
         return min(max(HEARTBEAT_S, self._connected / HEARTBEATS_PER_S), LONGEST_HEARTBEAT_S)
 
     def connected(self) -> int:
-        """Return the number of connected processes."""
         return self._connected
 
     def join(self, fields: Message, connection: Connection) -> Member | None:

@@ -51,8 +51,6 @@ class Poll:
 
 
 class StepRequests:
-    """All requests of one hub."""
-
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._polls: dict[int, Poll] = {}

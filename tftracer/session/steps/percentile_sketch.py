@@ -64,7 +64,6 @@ class Sketch:
 
     @classmethod
     def merged(cls, sketches: Iterable[Sketch]) -> Sketch:
-        """Merge sketches into one."""
         total = cls()
         for each in sketches:
             if each.count:

@@ -25,8 +25,6 @@ def total_s(run: Run) -> float:
 
 
 class Steps(NamedTuple):
-    """Consecutive steps."""
-
     first_step: int
     starts: Doubles
     durations: Doubles
@@ -195,8 +193,6 @@ class StepStatistics:
 
 @dataclass(eq=False)
 class LiveRun:
-    """A run of this process."""
-
     handle: RunHandle
     statistics: StepStatistics = field(default_factory=StepStatistics)
     unwritten: UnwrittenSteps = field(default_factory=UnwrittenSteps)
