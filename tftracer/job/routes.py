@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
 
 from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
@@ -132,10 +131,8 @@ class ProcessPageHandler(HubHandler, AppHandler):
     def inner_path(self) -> str:
         return self._split()[1]
 
-    def public_url(self) -> str:
-        base, rest = self._split()
-        query = [(k, v) for k, v in parse_qsl(self.request.query, keep_blank_values=True) if k != "token"]
-        return self.services.path_prefix + base + rest + ("?" + urlencode(query) if query else "")
+    def base(self) -> str:
+        return self._split()[0]
 
     def get(self, **named: str) -> None:
         self.job.hub.connection(named["process"])

@@ -33,10 +33,14 @@ class PageHandler(Guarded):
         """The path without the reverse proxy's prefix."""
         return without_prefix(self.request.path, self.services.path_prefix) or "/"
 
+    def base(self) -> str:
+        """The beginning of the path that ``inner_path`` leaves out, besides the reverse proxy's prefix."""
+        return ""
+
     def public_url(self) -> str:
         """The URL of this page, without the token."""
         query = [(k, v) for k, v in parse_qsl(self.request.query, keep_blank_values=True) if k != "token"]
-        path = "/" + self.inner_path().lstrip("/\\")  # `//host` would be another site
+        path = self.base() + "/" + self.inner_path().lstrip("/\\")  # `//host` would be another site
         return self.services.path_prefix + path + ("?" + urlencode(query) if query else "")
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
