@@ -73,12 +73,9 @@ def close_at_exit(session: LiveSession) -> Callable[[], None]:
 def load(store: SessionStore, other: SavedSession, origin: str, analyze_later: Callable[[TraceRecord], None] | None) -> Loaded:
     """Add a saved session's runs and traces under new numbers. ``origin``: the file's name."""
     other.check_payloads()
-    runs = other.runs()
-    for run in runs:
+    for run in other.runs():
         _load_run(store, other, run, origin, analyze_later)
-    facts = other.session()
-    traces = sum(len(run["traces"]) for run in runs)
-    return {"ok": True, "runs": len(runs), "traces": traces, "cut": facts["cut"], "damage": facts["damage"]}
+    return other.as_loaded()
 
 
 def _load_run(

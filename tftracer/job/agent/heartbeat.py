@@ -52,17 +52,9 @@ def totals(session: Session, runs: list[Run], steps_per_s: float | None) -> Mess
         "mean_s": step_time_s / steps if steps else None,
         "between_steps_s": sum(count * between_s for count, between_s in between) / known_steps if known_steps else None,
         "traces": sum(len(run["traces"]) for run in runs),
-        **_slow(runs),
-        "problem": problem[:500],
-    }
-
-
-def _slow(runs: list[Run]) -> Message:
-    """Return the number of slow steps, and the text of the run with the most slow steps."""
-    largest = max(runs, key=lambda run: run["slow_steps"]["count"], default=None)
-    return {
         "slow_steps": sum(run["slow_steps"]["count"] for run in runs),
-        "slow_text": _slow_text(largest)[:300] if largest else "",
+        "slow_text": _slow_text(max(runs, key=lambda run: run["slow_steps"]["count"]))[:300] if runs else "",
+        "problem": problem[:500],
     }
 
 

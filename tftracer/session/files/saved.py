@@ -113,12 +113,17 @@ class SavedSession(SessionSource):
         other = open_session(path)
         other.check_payloads()
         with self.lock:
-            runs, traces = self._add(other.model, name or Path(path).name)
+            self._add(other.model, name or Path(path).name)
         _in_background(self.analyze_pending)  # the traces that a killed job did not analyze
-        facts = other.model.facts
-        return {"ok": True, "runs": runs, "traces": traces, "cut": facts["cut"], "damage": facts["damage"]}
+        return other.as_loaded()
 
-    def _add(self, other: SessionModel, origin: str) -> tuple[int, int]:
+    def as_loaded(self) -> Loaded:
+        """Return the answer to a request that has added this session to another one."""
+        model = self.model
+        cut, damage = model.facts["cut"], model.facts["damage"]
+        return {"ok": True, "runs": len(model.runs), "traces": len(model.traces), "cut": cut, "damage": damage}
+
+    def _add(self, other: SessionModel, origin: str) -> None:
         for run in other.runs.values():
             added = replace(run, id=self.model.next_run_id(), origin=origin, traces={})
             self.model.add_run(added)
@@ -126,7 +131,6 @@ class SavedSession(SessionSource):
                 record: TraceRecord = {**trace.record, "id": self.model.next_trace_id(), "run_id": added.id}
                 self.model.add_trace(replace(trace, record=record))
             self.model.slow.add_run(other.slow, run.id, added.id)
-        return len(other.runs), len(other.traces)
 
     def close(self) -> None:
         """Do nothing: the file closes when the last reader of its traces is done."""
