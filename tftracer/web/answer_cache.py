@@ -11,8 +11,8 @@ import asyncio
 import contextlib
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import IO, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from tftracer.comparison.ops_over_traces import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
@@ -49,14 +49,6 @@ class Computation:
     waiting = 0
 
 
-@dataclass
-class TraceLock:
-    """A lock that is held while something is computed from one trace."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
 class AnswerCache:
     """The cache. ``engine``: by default the worker threads compute. ``instance``: identifies a session that has no id."""
 
@@ -68,7 +60,8 @@ class AnswerCache:
         self._instance = instance
         self._cache: BoundedCache[Body] = BoundedCache(CACHE_ENTRIES, CACHE_BYTES)
         self._computations: dict[Key, Computation] = {}
-        self._locks: dict[TraceKey, TraceLock] = {}
+        #: Held while something is computed from a trace. A lock is deleted when nobody holds it or waits for it.
+        self._locks: WeakValueDictionary[TraceKey, asyncio.Lock] = WeakValueDictionary()
         self._idle_timer: asyncio.TimerHandle | None = None
 
     def _load(self, trace: TraceKey) -> Loadable:
@@ -158,17 +151,11 @@ class AnswerCache:
 
     async def _run(self, trace: TraceKey, work: Callable[[], V]) -> V:
         """Run ``work`` on a worker thread, while nothing else is computed from this trace."""
-        held = self._locks.setdefault(trace, TraceLock())
-        held.users += 1
-        try:
-            async with held.lock:
-                result = await asyncio.wrap_future(self._workers.submit(work))
-                self._free_when_idle()
-                return result
-        finally:
-            held.users -= 1
-            if not held.users:
-                self._locks.pop(trace, None)
+        lock = self._locks.setdefault(trace, asyncio.Lock())
+        async with lock:
+            result = await asyncio.wrap_future(self._workers.submit(work))
+            self._free_when_idle()
+            return result
 
     def _free_when_idle(self) -> None:
         if self._idle_timer is not None:
