@@ -13,7 +13,6 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from tftracer.contract.job import JobTrace
@@ -33,21 +32,15 @@ WAIT_FOR_EARLIER_S = 60.0
 LOCKSTEP_STEPS = 10
 
 
-@dataclass
-class Poll:
-    """One question to several processes; ``done`` is set when all have answered or are gone."""
+#: One question to several processes: process id -> its answer; None: it is gone.
+Poll = dict[str, "asyncio.Future[Message | None]"]
 
-    waiting: set[str]
-    answers: dict[str, Message] = field(default_factory=dict)
-    done: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def put(self, process_id: str, message: Message | None) -> None:
-        if process_id in self.waiting:
-            self.waiting.discard(process_id)
-            if message is not None:
-                self.answers[process_id] = message
-        if not self.waiting:
-            self.done.set()
+def put_answer(poll: Poll, process_id: str, message: Message | None) -> None:
+    """Take the first answer of a process; ignore further ones, and those of processes that were not asked."""
+    answer = poll.get(process_id)
+    if answer is not None and not answer.done():
+        answer.set_result(message)
 
 
 class StepRequests:
@@ -109,7 +102,7 @@ class StepRequests:
         if kind in ("steps", "armed", "late"):
             poll = self._polls.get(traced.message["id"])
             if poll is not None:
-                poll.put(member.id, message)
+                put_answer(poll, member.id, message)
         elif traced.message["steps"].get(member.id) != number(message, "step"):
             return  # the step was taken back
         elif kind == "traced" and isinstance(message.get("record"), dict):
@@ -129,7 +122,7 @@ class StepRequests:
 
     def _give_up(self, member: Member, why: str) -> None:
         for poll in list(self._polls.values()):
-            poll.put(member.id, None)
+            put_answer(poll, member.id, None)
         for traced in self._hub.traces.values():
             if traced.message["state"] == "pending" and member.id in self._pending(traced):
                 self._add_missing(traced, {member.id: why})
@@ -180,20 +173,19 @@ class StepRequests:
         if not requests:
             return {}
         trace_id = traced.message["id"]
-        poll = self._polls[trace_id] = Poll(set(requests))
+        poll: Poll = {process_id: asyncio.get_running_loop().create_future() for process_id in requests}
+        self._polls[trace_id] = poll
         for process_id, fields in requests.items():
             connection = self._hub.members[process_id].connection
             if connection is None:
-                poll.put(process_id, None)
+                put_answer(poll, process_id, None)
             else:
                 connection.post(kind, job_trace=trace_id, **fields)
         try:
-            await asyncio.wait_for(poll.done.wait(), ANSWER_S)
-        except asyncio.TimeoutError:
-            pass
+            await asyncio.wait(poll.values(), timeout=ANSWER_S)
         finally:
             self._polls.pop(trace_id, None)
-        return poll.answers
+        return {p: message for p, answer in poll.items() if answer.done() and (message := answer.result()) is not None}
 
     def _post(self, traced: TracedStep, processes: list[str], kind: str) -> None:
         for process_id in processes:
