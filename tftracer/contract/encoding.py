@@ -93,23 +93,15 @@ def msgpack_pieces(message: Mapping[str, Any]) -> Iterator[bytes]:
 
 def joined(pieces: Iterable[bytes], size: int = WRITE_BYTES) -> Iterator[bytes]:
     """Join small pieces and cut large ones, into chunks of about ``size`` bytes."""
-    waiting: list[bytes] = []
-    length = 0
+    waiting = bytearray()
     for piece in pieces:
-        if len(piece) >= size:
-            if length:
-                yield b"".join(waiting)
-                waiting, length = [], 0
-            view = memoryview(piece)
-            yield from (bytes(view[at : at + size]) for at in range(0, len(piece), size))
-            continue
-        waiting.append(piece)
-        length += len(piece)
-        if length >= size:
-            yield b"".join(waiting)
-            waiting, length = [], 0
-    if length:
-        yield b"".join(waiting)
+        for at in range(0, len(piece), size):
+            waiting += piece[at : at + size]
+            if len(waiting) >= size:
+                yield bytes(waiting)
+                waiting.clear()
+    if waiting:
+        yield bytes(waiting)
 
 
 def accepted_encoding(accept: str) -> str:

@@ -173,28 +173,15 @@ def _guesses(environ: Environment) -> list[Target]:
     cluster = tf_config(environ)[0]
     chiefs = [address for name in (*CHIEFS, "worker") for address in cluster.get(name, [])][:1]
     hosts = [(re.sub(r":\d+$", "", address), "TF_CONFIG") for address in chiefs]
-    nodes = node_list(environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or "")
-    hosts += [(node, "SLURM") for node in nodes[:1]]
-    horovod = environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR", "")
-    hosts += [(horovod, "Horovod")] if horovod else []
+    hosts.append((first_node(environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or ""), "SLURM"))
+    hosts.append((environ.get("HOROVOD_GLOO_RENDEZVOUS_ADDR", ""), "Horovod"))
     return [Target(host.strip("[]"), PORT + i, source=source) for host, source in hosts if host for i in range(PORTS)]
 
 
-def node_list(text: str, limit: int = 100_000) -> list[str]:
-    """Expand SLURM's ``node[01-03,7],gpu5`` into names; [] if the text is no such list."""
-    nodes: list[str] = []
-    for part in re.findall(r"[^,\[\]\s]+(?:\[[^\[\]]*\][^,\[\]\s]*)?", text[:100_000]):
-        match = re.fullmatch(r"([^\[\]]*)\[([\d,\-]+)\]([^\[\]]*)", part)
-        if match is None:
-            nodes.append(part)
-            continue
-        for span in match[2].split(","):
-            if not re.fullmatch(r"[0-9]{1,9}(-[0-9]{0,9})?", span):
-                return []
-            low, _, high = span.partition("-")
-            last = min(int(high or low), int(low) + limit - len(nodes))
-            nodes += [f"{match[1]}{n:0{len(low)}d}{match[3]}" for n in range(int(low), last + 1)]
-    return nodes[:limit]
+def first_node(text: str) -> str:
+    """Return the first name in SLURM's ``node[01-03,7],gpu5``, here ``node01``; "" if the text is no such list."""
+    match = re.match(r"\s*([^,\[\]\s]+)(?:\[([0-9]{1,9})(?:[,-][0-9,-]*)?\]([^,\[\]\s]*))?(?=[,\s]|$)", text)
+    return "".join(match.groups("")) if match else ""
 
 
 def hub_file(job: str, folder: Path | None = None) -> Path:
