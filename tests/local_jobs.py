@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 import pytest
 from job_page import PATIENCE_S, JobPage, wait_for
 
+from tftracer.capture.recorded_steps import Capture, SessionFacts
 from tftracer.capture.traces.requests import Claim
 from tftracer.job.hub import step_request
 from tftracer.server import TracingServer
-from tftracer.session.recorded_steps import Capture, SessionFacts
 
 DATA = Path(__file__).parent / "data"
 

@@ -7,7 +7,7 @@ from typing import Any
 from recording import step as record_step
 
 from tftracer.assemble_live_session import Recorder
-from tftracer.session.recorded_steps import RunHandle
+from tftracer.capture.recorded_steps import RunHandle
 from tftracer.slow.watch_results import (
     Cause,
     FoldedStack,

@@ -10,11 +10,11 @@ import pytest
 from recording import LOSS, TRAIN, Tensor, X, captured, recording, step, steps
 
 from tftracer.capture.function_runs import FunctionRuns
+from tftracer.capture.recorded_steps import Missed, SessionFacts
 from tftracer.capture.steps import queue as step_queue
 from tftracer.capture.steps import run_identity, run_registry
 from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.ledger.activity import CHECKPOINTS
-from tftracer.session.recorded_steps import Missed, SessionFacts
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 
 

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import pytest
 
+from tftracer.capture.recorded_steps import Capture, SessionFacts
 from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.capture.traces.backlog import TraceBacklog
-from tftracer.session.recorded_steps import Capture, SessionFacts
 
 T = TypeVar("T")
 

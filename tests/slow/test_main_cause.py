@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tftracer
-from tftracer.session.recorded_steps import RunHandle
+from tftracer.capture.recorded_steps import RunHandle
 from tftracer.slow.cause.blamed_code import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 from tftracer.slow.cause.explain_slow_turn import Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span

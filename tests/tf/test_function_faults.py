@@ -42,7 +42,7 @@ optimizer, weights = tf.keras.optimizers.SGD(), tf.Variable(tf.ones((2,)))
 model.fit(data, verbose=0)
 runs()
 from tftracer.capture.steps.queue import StepQueue
-from tftracer.session.recorded_steps import Capture
+from tftracer.capture.recorded_steps import Capture
 entries = {"watch", "wrap", "_wrap_call", "_wrap_call_flat", "step", "begin_step", "end_step", "record", "run_safely"}
 entries |= {"named_step", "failed", "switch_off", "is_within_step_or_off", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
 entries |= {"make_eager_check", "wrap_call_flat", "wrap_apply", "_try_action"}

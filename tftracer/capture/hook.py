@@ -20,6 +20,7 @@ from threading import get_ident
 from time import perf_counter_ns, time
 from typing import Any, NamedTuple, Protocol
 
+from tftracer.capture.recorded_steps import Capture, Missed, SessionFacts, Traced
 from tftracer.capture.steps.queue import MAX_EVENTS, STORING, StepQueue
 from tftracer.capture.steps.run_identity import DEBUG_WATCHES, has_debug_watches
 from tftracer.capture.timer_with_cold_caches import ColdTimer
@@ -27,7 +28,6 @@ from tftracer.capture.traces.cpu_use import CpuReading, cpu_use, read_after, rea
 from tftracer.capture.traces.fed_values import describe_fed_values
 from tftracer.capture.traces.requests import Claim
 from tftracer.errors import MissingTensorFlowError
-from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
 from tftracer.trace.model import FedValue
 
 

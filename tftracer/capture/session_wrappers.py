@@ -18,9 +18,9 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from tftracer.capture.hook import HookMethods, SessionCall, make_run_args, session_facts, tensorflow
+from tftracer.capture.recorded_steps import SessionFacts
 from tftracer.capture.steps.run_identity import PARTIAL_RUN
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
-from tftracer.session.recorded_steps import SessionFacts
 
 #: Attribute that marks the sessions that the recorder knows. False: a cluster's session whose first call has not ended yet, so
 #: its devices are not listed yet; True: any other session.

@@ -28,6 +28,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from tftracer.capture.steps.queue import StepQueue
 from tftracer.contract.session import Loaded, Run, TraceRecord
 from tftracer.contract.stalls import Stall, StallDetail
 from tftracer.errors import UnsupportedError
@@ -38,7 +39,6 @@ from tftracer.session.files import records
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.session.model import is_analyzed
 from tftracer.session.process.facts import process_facts
-from tftracer.session.recorded_steps import StepSource
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.writer.summaries import TraceAnalyzer
@@ -119,7 +119,7 @@ class LiveSession(SessionSource):
 
     def __init__(
         self,
-        steps: StepSource,
+        steps: StepQueue,
         make_analyzer: Callable[[Callable[[TraceKey], Payload]], TraceAnalyzer],
         keep_traces: int = 5,
         spool_dir: str | os.PathLike[str] | None = None,

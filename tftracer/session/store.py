@@ -10,6 +10,7 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, cast
 
+from tftracer.capture.recorded_steps import RunHandle
 from tftracer.contract.session import Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, Period, SlowKind, Stall
 from tftracer.errors import StorageError, TracerError
@@ -17,7 +18,6 @@ from tftracer.session.answers import SessionAnswers
 from tftracer.session.files import records
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.problems import Problems
-from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces import traces_to_drop

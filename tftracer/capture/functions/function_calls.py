@@ -22,9 +22,9 @@ from tftracer.capture.functions.function_definitions import concrete_function_mo
 from tftracer.capture.functions.function_titles import StepName
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.profiled_calls import FunctionTraces
+from tftracer.capture.recorded_steps import Traced
 from tftracer.capture.steps.queue import MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
-from tftracer.session.recorded_steps import Traced
 
 
 class FunctionCalls:

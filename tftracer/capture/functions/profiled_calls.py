@@ -16,13 +16,13 @@ from typing import Any
 
 from tftracer.capture.functions.function_titles import StepName
 from tftracer.capture.functions.retracing import MANY_SIGNATURES
+from tftracer.capture.recorded_steps import Capture, Missed, SessionFacts, Traced
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces.cpu_use import cpu_use, read_after, read_before
 from tftracer.capture.traces.fed_values import describe_arguments
 from tftracer.capture.traces.requests import Claim
 from tftracer.capture.traces.shared_profiles import Profile, Profiler
-from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
 from tftracer.trace.model import FedValue
 
 #: If collecting a profile takes longer, the profile is given up.

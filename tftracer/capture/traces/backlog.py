@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from threading import Condition
 
-from tftracer.session.recorded_steps import Capture
+from tftracer.capture.recorded_steps import Capture
 
 #: Up to four waiting traces may be large; more may wait only if they are small. While fewer than FEW_TRACES wait, there is room
 #: if together they take less than MAX_BYTES_OF_FEW. While FEW_TRACES or more wait, there is room if together they take less than

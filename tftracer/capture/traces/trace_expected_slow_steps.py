@@ -13,8 +13,8 @@ from statistics import median
 from time import perf_counter_ns
 from typing import NamedTuple, cast
 
+from tftracer.capture.recorded_steps import RunHandle
 from tftracer.capture.traces.requests import TraceRequests
-from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.slow_limit import NEVER
 from tftracer.slow.watch.thread_loop import RunState

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from time import perf_counter_ns
 
+from tftracer.capture.steps.queue import StepQueue
 from tftracer.ledger import saved_ledger as ledger_facts
 from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, STOPPED, SUSPENDED, Activity
 from tftracer.ledger.add_up_activities import HELPERS, UNDER_WAY, WallTimeSums
 from tftracer.ledger.standstills import Standstills, process_start_ns
 from tftracer.ledger.thread_cpu import OWN_PREFIX, OwnCpu, WithoutCpu
-from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
 from tftracer.slow.watch_results import Stall
 
@@ -23,7 +23,7 @@ LOST_S, LOST_SHARE = 1.9, 0.005
 class LedgerWriter:
     """Adds up the ledger. An error in it switches off only the ledger."""
 
-    def __init__(self, steps: StepSource, store: SessionStore) -> None:
+    def __init__(self, steps: StepQueue, store: SessionStore) -> None:
         self._steps = steps
         self._store = store
         self._began_ns = perf_counter_ns()

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tftracer.capture.recorded_steps import Capture
+from tftracer.capture.steps.queue import StepQueue
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
@@ -18,7 +20,6 @@ from tftracer.session.files import records
 from tftracer.session.files.reading import read_trace_record
 from tftracer.session.problems import Guard
 from tftracer.session.process.gpu_profiling import gpu_devices, gpu_facts
-from tftracer.session.recorded_steps import Capture, StepSource
 from tftracer.session.steps.statistics import BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
@@ -48,7 +49,7 @@ LEDGER_S = 2.0
 
 class TraceWriter:
     def __init__(
-        self, steps: StepSource, store: SessionStore, summaries: TraceSummaries, missing: MissingTraces, communication_ops: str
+        self, steps: StepQueue, store: SessionStore, summaries: TraceSummaries, missing: MissingTraces, communication_ops: str
     ) -> None:
         self._release = steps.release
         self._guard = Guard(store.problems, steps.failed)

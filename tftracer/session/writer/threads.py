@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy.ma  # noqa: F401  np.unique would import it in a thread
 
+from tftracer.capture.steps.queue import StepQueue
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines import saved_pipelines as pipeline_facts
 from tftracer.ledger import saved_ledger as ledger_facts
 from tftracer.memory_growth import saved_memory_growth as memory_facts
 from tftracer.memory_growth.watch import MemoryWatch
 from tftracer.session.problems import Guard
-from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
 from tftracer.session.writer.keep_ledger import LOST_S, LOST_SHARE, LedgerWriter
@@ -38,7 +38,7 @@ HELPER_S = 3.0  # the end of the process, or a save, waits at most this long for
 class Writer:
     """Starts and ends the threads. ``communication_ops``: the user's pattern of ops that communicate, for traces' contexts."""
 
-    def __init__(self, steps: StepSource, store: SessionStore, analyzer: TraceAnalyzer, communication_ops: str) -> None:
+    def __init__(self, steps: StepQueue, store: SessionStore, analyzer: TraceAnalyzer, communication_ops: str) -> None:
         missing = MissingTraces()
         self._store = store
         self._summaries = TraceSummaries(store, analyzer, Guard(store.problems, steps.failed))

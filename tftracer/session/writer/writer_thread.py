@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tftracer.capture.recorded_steps import Capture, CountedStep, Missed, RunHandle, Traced
+from tftracer.capture.steps.queue import StepQueue
 from tftracer.session.files import records
 from tftracer.session.problems import Guard
 from tftracer.session.process.launcher import detect_launcher
-from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, StepSource, Traced
 from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
@@ -48,7 +49,7 @@ class Flush(NamedTuple):
 class StepWriter:
     def __init__(
         self,
-        steps: StepSource,
+        steps: StepQueue,
         slow: SlowWriter,
         ledger: LedgerWriter,
         newest_records: Sequence[NewestRecord[Any]],

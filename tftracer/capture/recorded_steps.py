@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Optional, Protocol, Union
+from typing import Optional, Union
 
 from tftracer.contract.session import AskedBy
-from tftracer.input_pipelines.watch import Pipelines
-from tftracer.ledger.activity import Activities
-from tftracer.slow.watch_results import SlowRecords
 from tftracer.trace.model import CpuUse, FedValue
 
 
@@ -101,67 +96,3 @@ CountedStep = tuple[RunHandle, int, int, Optional[int], Optional[int], Traced]
 def tracer_ns(trace: Traced) -> tuple[int, int]:
     """Return the time that the tracer took from the thread (just before the step, just after it)."""
     return (trace.before_ns, trace.after_ns) if trace is not None else (0, 0)
-
-
-class TraceRequests(Protocol):
-    """The requests for traces (capture/traces/requests.py)."""
-
-    def request(self, handle: RunHandle | None, steps: int, more: bool = False) -> None: ...
-
-    def waiting(self) -> int: ...
-
-    def set_trace_all(self, on: bool) -> None: ...
-
-
-class StepSource(Protocol):
-    """The queue of the training threads, as the session and the writer's threads use it (capture/steps/queue.py)."""
-
-    counted: deque[CountedStep]  # filled by ``count_steps``
-    activities: Activities  # the activities that the ledger adds up; also filled by ``count_steps``
-    pipelines: Pipelines
-    slow: SlowRecords  # slow steps and what was observed during them
-    under_way: dict[int, int]  # thread -> start of its step (perf_counter ns), or end of its last step, negated
-    lost: int  # number of steps that were dropped because the queue was full
-    sees_all_sessions: bool  # sessions are recorded without a hook
-    facts: SessionFacts  # of the TensorFlow session that was opened last
-    failures: deque[str]  # why the queue switched itself off
-    arrived: threading.Event  # set to wake the writer at once
-
-    def count_steps(self) -> None:
-        """Count the steps in the queue: find out which run each belongs to."""
-
-    def restore_failed_claims(self) -> None:
-        """Restore the requests of traced steps that failed."""
-
-    def problems(self) -> Mapping[str, str]:
-        """Return code -> message: why steps that should have been traced were not."""
-
-    def active(self) -> bool:
-        """Return whether a TensorFlow session is open, or a function runs or has just run."""
-
-    def live_functions(self) -> list[Any]:
-        """Return the ConcreteFunctions that were called and are alive."""
-
-    def release(self, capture: Capture) -> None:
-        """Remove a trace from the backlog: it was stored, or cannot be."""
-
-    def failed(self, where: str, error: BaseException) -> None:
-        """Stop recording, and log the error once."""
-
-    @property
-    def requests(self) -> TraceRequests: ...
-
-    @property
-    def request_graph(self) -> Callable[[RunHandle], None]: ...
-
-    def finished_steps(self) -> dict[str, int]: ...
-
-    def request_step(self, title: str, step: int) -> bool: ...
-
-    def cancel_steps(self) -> None: ...
-
-    def switch_off(self) -> None:
-        """Stop recording."""
-
-    def close(self) -> None:
-        """Stop recording, and drop what is in the queue."""
