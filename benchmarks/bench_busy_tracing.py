@@ -29,12 +29,12 @@ from typing import Any
 
 import numpy as np
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.functions.profiled_calls import FunctionTraces
 from tftracer.capture.hook import HookMethods
 from tftracer.capture.recorded_steps import Capture, tracer_ns
 from tftracer.session.files.saved import open_session
+from tftracer.session.live import Recorder
 
 LONGEST_S = 400  # no busy process outlives this
 BUSY = f"import time\nend = time.monotonic() + {LONGEST_S}\nwhile time.monotonic() < end: pass"

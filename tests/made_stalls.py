@@ -6,8 +6,8 @@ from typing import Any
 
 from recording import step as record_step
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.recorded_steps import RunHandle
+from tftracer.session.live import Recorder
 from tftracer.slow.watch_results import (
     Cause,
     FoldedStack,

@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.recorded_steps import Capture, SessionFacts
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import AskedBy
+from tftracer.session.live import Recorder
 
 DATA = Path(__file__).parent / "data"
 RAW = (DATA / "ps_worker0_tf2.21_cpu.pb").read_bytes()

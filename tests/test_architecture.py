@@ -19,7 +19,7 @@ PACKAGE = ROOT / "tftracer"
 #: From the ground up: a part may import what stands before it, and never what comes after.
 LAYERS = [
     ["errors", "version"],
-    ["memory_limit"],
+    ["call_in_child", "memory_limit"],
     ["contract"],
     ["trace"],
     ["storage"],
@@ -27,10 +27,8 @@ LAYERS = [
     ["importers", "export", "comparison"],
     ["slow"],
     ["ledger", "input_pipelines", "memory_growth"],
-    ["capture"],
+    ["capture", "engine"],
     ["session"],
-    ["engine"],
-    ["assemble_live_session"],
     ["web"],
     ["job"],
     ["scripting"],

@@ -8,7 +8,7 @@ from typing import Any
 
 from recording import LOSS, TRAIN, recording, step
 
-from tftracer.assemble_live_session import Recorder
+from tftracer.session.live import Recorder
 from tftracer.unattended_traces import UnattendedTraces
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from tftracer import arguments
 from tftracer.arguments import Path
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.after_import import after_import
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.own_cost_of_call import measure_call_cost
@@ -28,6 +27,7 @@ from tftracer.contract.session import Loaded
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.membership import JobMembership, port_of
 from tftracer.session.ctrl_c_at_end import at_end
+from tftracer.session.live import Recorder
 from tftracer.web.app import Options, WebServer
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import Run
 from tftracer.errors import UnsupportedError
 from tftracer.ledger.parts_of_wall_time import function_key
+from tftracer.session.live import Recorder
 from tftracer.session.steps.statistics import total_s
 
 #: At most this many functions or sessions' runs are traced: the main one, and each one that becomes the main one later.

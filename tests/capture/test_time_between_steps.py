@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from recording import LOSS, RAW, TRAIN, captured, recording
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.recorded_steps import Missed
 from tftracer.capture.steps.queue import INPUT_WAIT
+from tftracer.session.live import Recorder
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 
 MS = 1_000_000

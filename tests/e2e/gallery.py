@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recording import Tensor, captured
 
-from tftracer.assemble_live_session import Recorder
+from tftracer.session.live import Recorder
 
 DATA = Path(__file__).parent.parent / "data"
 #: The step of the gallery's run in which each trace was taken.

@@ -24,7 +24,6 @@ from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 from web_client import Client
 
 from tftracer import memory_limit
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.traces.requests import Claim
 from tftracer.comparison.ops_over_traces import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
@@ -36,6 +35,8 @@ from tftracer.engine.helper_process import Failure, Helper
 from tftracer.errors import FormatError, HelperError, UnknownError
 from tftracer.session import live
 from tftracer.session.files.saved import open_session
+from tftracer.session.live import Recorder
+from tftracer.session.one_trace import session_of
 from tftracer.session.writer import threads as writer
 from tftracer.storage.tftrace_format import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
@@ -128,11 +129,11 @@ def test_it_exports_as_this_process_does(form: str) -> None:
 
 
 def exported(form: str, source: Source, engine: HelperEngine) -> None:
-    trace, record = source.trace(0), a_trace(0, source.trace(0).bytes)
+    trace, session = source.trace(0), session_of(a_trace(0, source.trace(0).bytes))
     files = [io.BytesIO(), io.BytesIO()]
     others = {"roofline": [b"".join(engine.ask(trace, Question("best_rates"), PACKED).body.chunks)]}
-    engine.export(trace, form, record, others, files[0])
-    Engine(source.load).export(trace, form, record, others, files[1])
+    engine.export(trace, form, session, others, files[0])
+    Engine(source.load).export(trace, form, session, others, files[1])
     here, there = files[1].getvalue(), files[0].getvalue()
     if form == "html":  # says when it was written
         assert there.startswith(b"<!doctype html>") and there.endswith(here[-100:]) and abs(len(there) - len(here)) < 1000
@@ -184,7 +185,7 @@ def test_a_disk_that_is_full_at_an_export_does_no_harm() -> None:
     source = Source(RAW)
     with helped(source) as engine:
         with pytest.raises(OSError, match="No space"):
-            engine.export(source.trace(0), "chrome", a_trace(0, len(RAW)), {}, Full())
+            engine.export(source.trace(0), "chrome", session_of(a_trace(0, len(RAW))), {}, Full())
         pid = engine.helper.pid
         assert engine.ask(source.trace(0), VERDICT, JSON).headline and engine.helper.pid == pid
 

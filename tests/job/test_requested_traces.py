@@ -12,7 +12,7 @@ from fake_source import a_run
 from tftracer.contract.session import Run, TraceRecord
 from tftracer.job.agent import requested_traces
 from tftracer.job.agent.requested_traces import StepWatch
-from tftracer.session.live import LiveSession
+from tftracer.session.live import Recorder
 
 
 class Source:
@@ -56,7 +56,7 @@ def messages_after(*happens: dict[str, Any]) -> list[tuple[int, int, int]]:
 
     async def play() -> None:
         source = Source()
-        watch = StepWatch(cast("LiveSession", source), tell)
+        watch = StepWatch(cast("Recorder", source), tell)
         watch.subscribe()
         for each in happens:
             watch.handle(each) if "t" in each else source.say(each)
@@ -102,7 +102,7 @@ def test_a_run_of_which_some_steps_count_for_another(monkeypatch: pytest.MonkeyP
     async def play() -> None:
         source, trace = Source(), stored(4, 7)
         source.begun, source.counted = 5, 3
-        watch = StepWatch(cast("LiveSession", source), tell)
+        watch = StepWatch(cast("Recorder", source), tell)
         watch.subscribe()
         watch.handle(wanted(1, 9))
         source.say(trace)
@@ -118,7 +118,7 @@ def test_a_trace_that_is_stored_after_the_end_is_nobodys() -> None:
     source = Source()
 
     async def listen() -> None:
-        StepWatch(cast("LiveSession", source), print).subscribe()
+        StepWatch(cast("Recorder", source), print).subscribe()
 
     asyncio.run(listen())
     source.say(stored(7, 6))

@@ -33,7 +33,7 @@ TRAINING = """
 import sys
 sys.path.insert(0, sys.argv[3])
 from recording import RAW, step
-from tftracer.assemble_live_session import Recorder
+from tftracer.session.live import Recorder
 from tftracer.scripting.export_process import ExportProcess
 recorder = Recorder(spool_dir=sys.argv[1], keep_traces=100_000).start()
 exporting = ExportProcess(recorder.session(), "mine", sys.argv[2], print, round_s=0.05)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.recorded_steps import Missed
 from tftracer.capture.steps import queue as step_queue
 from tftracer.capture.traces import backlog as trace_backlog
@@ -22,6 +21,7 @@ from tftracer.contract.session import Bookmark
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.session.files import records
 from tftracer.session.files.saved import open_session
+from tftracer.session.live import Recorder
 from tftracer.session.traces import traces_to_drop
 from tftracer.session.writer import writer_thread as step_writer
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recording import LOSS, TRAIN, X, recording
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.session.files.saved import open_session
+from tftracer.session.live import Recorder
 from tftracer.session.steps.history import History
 from tftracer.session.steps.percentile_sketch import ERROR, Sketch, SketchedSteps
 

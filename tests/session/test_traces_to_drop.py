@@ -9,8 +9,8 @@ from call_count import calls_of
 from fake_source import a_trace
 from recording import LOSS, RAW, TRAIN, X, captured, recording
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.contract.session import AskedBy
+from tftracer.session.live import Recorder
 from tftracer.session.model import TraceState
 from tftracer.session.traces.traces_to_drop import Retention
 from tftracer.storage.spool import NOWHERE

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from recording import RAW, recording, step, steps
 
-from tftracer.assemble_live_session import SLOW_STEPS_MISSING, Recorder
 from tftracer.session.files.saved import open_session
+from tftracer.session.live import SLOW_STEPS_MISSING, Recorder
 from tftracer.session.writer import store_traces as trace_writer
 from tftracer.slow.watch.watch import SlowWatch
 from tftracer.storage.spool import Spool

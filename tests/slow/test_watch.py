@@ -492,7 +492,7 @@ def test_a_step_in_a_generator_that_is_left_is_no_trouble(loop: Loop) -> None:
 
 SCRIPT = """
 import gc, os, sys, threading, time
-from tftracer.assemble_live_session import Recorder
+from tftracer.session.live import Recorder
 from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
 from tftracer.capture.function_runs import FunctionRuns
 

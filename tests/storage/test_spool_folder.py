@@ -19,7 +19,7 @@ DEAD_JOB = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
 from recording import RAW, steps
-from tftracer.assemble_live_session import Recorder
+from tftracer.session.live import Recorder
 recorder = Recorder(spool_dir=sys.argv[1]).start()
 steps(recorder, 5, {2: RAW})
 os.kill(os.getpid(), 9)
@@ -117,7 +117,7 @@ def test_a_killed_job_whose_forked_child_lives_is_found(tmp_path: Path) -> None:
     """A data loader's worker, say. Neither one that Python forked keeps the lock, nor is one asked that C code forked."""
     code = (
         "import ctypes, os, signal, sys; sys.path.insert(0, sys.argv[2])\n"
-        "from recording import steps; from tftracer.assemble_live_session import Recorder\n"
+        "from recording import steps; from tftracer.session.live import Recorder\n"
         "recorder = Recorder(spool_dir=sys.argv[1]).start(); steps(recorder, 5)\n"
         "child = os.fork() if sys.argv[3] == 'python' else ctypes.PyDLL(None).fork()\n"
         "if bool(child) == (sys.argv[3] == 'c'): print(child or os.getpid(), flush=True)\n"

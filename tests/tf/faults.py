@@ -29,8 +29,8 @@ import tensorflow.compat.v1 as tf
 
 import tftracer
 from tftracer import TracingServer
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.hook import make_hook
+from tftracer.session.live import Recorder
 
 ENTRIES = {"begin", "after_create_session", "before_run", "after_run", "end"}
 MODES = ("raise", "garbage", "hang")

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.hook import make_hook
+from tftracer.session.live import Recorder
 
 
 def announce(message: Any) -> None:

@@ -11,9 +11,9 @@ import pytest
 import tensorflow as tf
 from tf import faults
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.hook import make_hook
 from tftracer.capture.steps.queue import StepQueue
+from tftracer.session.live import Recorder
 
 pytestmark = [
     pytest.mark.tf,

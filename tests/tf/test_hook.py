@@ -15,9 +15,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow.python.debug.wrappers import hooks as tfdbg
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.hook import HookMethods, make_hook
 from tftracer.errors import UnsupportedError
+from tftracer.session.live import Recorder
 
 pytestmark = pytest.mark.tf
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tftracer.assemble_live_session import Recorder
 from tftracer.capture.hook import make_hook
+from tftracer.session.live import Recorder
 
 pytestmark = [pytest.mark.tf, pytest.mark.estimator]
 v1 = tf.compat.v1

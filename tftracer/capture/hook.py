@@ -32,7 +32,7 @@ from tftracer.trace.model import FedValue
 
 
 class Recorder(Protocol):
-    """The part of the recorder that a hook uses (tftracer/assemble_live_session.py)."""
+    """The part of the recorder that a hook uses (session/live.py)."""
 
     queue: StepQueue
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, cast
 
 from tftracer.contract.analyses import ANALYSES, OTHER_TRACES_NEEDED
 from tftracer.contract.encoding import Body, encode, unpacked
-from tftracer.contract.session import TraceRecord
+from tftracer.contract.session import SessionMessage
 from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.errors import HelperError, UnknownError
 from tftracer.memory_limit import memory_errors
@@ -138,28 +138,30 @@ class DecodedTraces:
         return encode(run_ops(run, cast("By", by)), *answer_format)
 
     def export(
-        self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
+        self, trace: TraceKey, file_format: str, session: SessionMessage, others: EncodedOtherAnswers, file: IO[bytes]
     ) -> None:
-        """Write the trace in a format of ``EXPORTS``. ``others``: the answers about other traces that its analyses need."""
+        """Write the trace in a format of ``EXPORTS``.
+
+        ``session``: a session with only this trace. ``others``: the answers about other traces that its analyses need.
+        """
         parts_of, other_answers = EXPORTS[file_format], {name: list(map(unpacked, each)) for name, each in others.items()}
 
         def write(answers: Answers) -> None:
-            file.writelines(part.encode("utf-8", "replace") for part in parts_of(answers, record, other_answers))
+            file.writelines(part.encode("utf-8", "replace") for part in parts_of(answers, session, other_answers))
 
         self.use(trace, write)
 
 
-def _chrome(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Iterable[str]:
+def _chrome(answers: Answers, session: SessionMessage, others: OtherAnswers) -> Iterable[str]:
     from tftracer.export.chrome import chrome_traces
 
     return chrome_traces([("", answers)], show_memory=True)
 
 
-def _html(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Iterable[str]:
+def _html(answers: Answers, session: SessionMessage, others: OtherAnswers) -> Iterable[str]:
     from tftracer.export.html import page_of
-    from tftracer.session.one_trace import session_of
 
-    return page_of(answers, record, session_of(record), others)
+    return page_of(answers, session["runs"][0]["traces"][0], session, others)
 
 
-EXPORTS: dict[str, Callable[[Any, TraceRecord, OtherAnswers], Iterable[str]]] = {"chrome": _chrome, "html": _html}
+EXPORTS: dict[str, Callable[[Any, SessionMessage, OtherAnswers], Iterable[str]]] = {"chrome": _chrome, "html": _html}

@@ -15,7 +15,7 @@ from typing import IO, Any
 from tftracer.comparison.ops_over_traces import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
 from tftracer.contract.encoding import Body
-from tftracer.contract.session import TraceRecord
+from tftracer.contract.session import SessionMessage
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, EncodedOtherAnswers, Question
 from tftracer.engine.helper_process import Helper
 from tftracer.errors import HelperError
@@ -77,12 +77,12 @@ class HelperEngine(Engine):
         return self._body("run_ops", [], [run, by, answer_format])[0]
 
     def export(
-        self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
+        self, trace: TraceKey, file_format: str, session: SessionMessage, others: EncodedOtherAnswers, file: IO[bytes]
     ) -> None:
         if not self.helper.is_usable():
-            super().export(trace, file_format, record, others, file)
+            super().export(trace, file_format, session, others, file)
             return
-        self.helper.ask("export", [trace], [trace, file_format, record, others], file.write)
+        self.helper.ask("export", [trace], [trace, file_format, session, others], file.write)
 
     def contents(self, trace: TraceKey, watched: Watched | None = None) -> dict[str, Any]:
         """Return the fields of a trace's record that come from its contents. Raises HelperError if the helper failed."""

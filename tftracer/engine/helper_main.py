@@ -153,9 +153,9 @@ class Worker:
     def do_run_ops(self, run: list[Any], by: str, answer_format: list[Any]) -> dict[str, Any]:
         return self._send(self._traces.run_ops(RunTraces(*run), by, AnswerFormat(*answer_format)))
 
-    def do_export(self, trace: list[Any], file_format: str, record: Any, others: Any) -> dict[str, Any]:
+    def do_export(self, trace: list[Any], file_format: str, session: Any, others: Any) -> dict[str, Any]:
         with io.BufferedWriter(ChunkWriter(self._connection), WRITE_BYTES) as file:
-            self._traces.export(TraceKey(*trace), file_format, record, others, file)
+            self._traces.export(TraceKey(*trace), file_format, session, others, file)
         return {}
 
     def do_contents(self, trace: list[Any], watched: Any) -> dict[str, Any]:

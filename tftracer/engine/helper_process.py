@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tftracer import errors, memory_limit
+from tftracer.call_in_child import call_in_child
 from tftracer.engine.helper_protocol import DATA, MESSAGE, receive, send
 from tftracer.errors import HelperError, TracerError
-from tftracer.session.call_in_child import call_in_child
 from tftracer.storage.trace_payload import LoadPayload, Payload, TraceKey
 
 #: Maximum seconds for an answer: TIMEOUT_S, plus TIMEOUT_S_PER_MB for each MB of the traces. Long, because the helper has a low

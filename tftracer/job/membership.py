@@ -22,7 +22,7 @@ from tftracer.session.files.saved import SavedSession
 from tftracer.web.app import JobPages
 
 if TYPE_CHECKING:
-    from tftracer.session.live import LiveSession
+    from tftracer.session.live import Recorder
     from tftracer.web.app import WebServer
 
 
@@ -37,7 +37,7 @@ def port_of(server_port: int, local_rank: int | None) -> int:
 class JobMembership:
     """A process's part in its job: ``attach`` it to the web server that has its ``pages``, then ``start`` it."""
 
-    def __init__(self, recorder: LiveSession, hub: str = "", shared_token: bool = False) -> None:
+    def __init__(self, recorder: Recorder, hub: str = "", shared_token: bool = False) -> None:
         """hub: host:port or URL, as in TFTRACER_HUB; shared_token: the user set the token, so the hub may have the same."""
         session = recorder.session()
         self._recorder = recorder

@@ -18,9 +18,9 @@ from tftracer.capture.after_import import after_import
 from tftracer.contract.session import Run, TraceRecord
 
 if TYPE_CHECKING:
-    from tftracer.assemble_live_session import Recorder
     from tftracer.scripting.session import Session
     from tftracer.scripting.trace import SessionTrace
+    from tftracer.session.live import Recorder
 
 #: Seconds in which every step is traced.
 ALL_S = 10.0
@@ -110,10 +110,10 @@ class CellRecording:
         return server.recorder
 
     def _own_recorder(self) -> Recorder:
-        from tftracer.assemble_live_session import Recorder
         from tftracer.capture import session_wrappers
         from tftracer.capture.function_runs import FunctionRuns
         from tftracer.capture.hook import HookMethods
+        from tftracer.session.live import Recorder
 
         folder = self._undo.enter_context(tempfile.TemporaryDirectory(prefix="tftracer-", ignore_cleanup_errors=True))
         recorder = Recorder(spool_dir=folder)

@@ -1,12 +1,11 @@
 """A live session: stores what a training records, and answers requests about it.
 
-    session = LiveSession(steps, make_analyzer, keep_traces=5)      # starts nothing and writes nothing
-    session.start()                                                   # spool file and threads
+    recorder = Recorder(keep_traces=5)      # starts nothing and writes nothing
+    recorder.start()                          # spool file and threads
     ...
-    session.close()                                                   # also at exit: writes what is left, ends the session
+    recorder.close()                          # also at exit: writes what is left, ends the session
 
-``tftracer.assemble_live_session.Recorder`` is a live session with this process's training queue and the process that decodes
-traces.
+It has this process's queue of steps, the watch for slow steps, and the engine that decodes traces.
 
 Threads: the training threads touch only the queue. ``tftracer-writer`` (writer/writer_thread.py) counts steps and writes them;
 ``tftracer-traces`` (writer/store_traces.py) compresses and stores traces, ``tftracer-summaries`` (writer/summaries.py) has them
@@ -17,6 +16,7 @@ the change; messages about runs and steps come at most 5 times a second.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import threading
@@ -28,12 +28,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from tftracer.call_in_child import call_in_child
 from tftracer.capture.steps.queue import StepQueue
+from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
 from tftracer.contract.session import Loaded, Run, TraceRecord
 from tftracer.contract.stalls import Stall, StallDetail
+from tftracer.engine.engine import HelperEngine
 from tftracer.errors import UnsupportedError
 from tftracer.session.answers import SessionSource
-from tftracer.session.call_in_child import call_in_child
 from tftracer.session.ctrl_c_at_end import at_end
 from tftracer.session.files import records
 from tftracer.session.files.saved import SavedSession, open_session
@@ -41,23 +43,24 @@ from tftracer.session.model import is_analyzed
 from tftracer.session.process.facts import process_facts
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.store import SessionStore
-from tftracer.session.writer.summaries import TraceAnalyzer
 from tftracer.session.writer.threads import HELPER_S, Writer
 from tftracer.session.writer.writer_thread import Flush
 from tftracer.slow.answer.sources import with_sources
 from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.slow.record.make_records import copied_stall_record
+from tftracer.slow.watch.watch import SlowWatch
 from tftracer.storage import save
-from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.units import counted
 
 log = logging.getLogger("tftracer")
 
 WRITING = "writing the session"  # the name of this activity in the ledger
 SAVE_S = 60.0  # a save waits at most this long for earlier records to be written
+SLOW_STEPS_S = 10.0  # and before that, at most this long until the slow steps so far are reported
+SLOW_STEPS_MISSING = "slow_steps_missing"
 
 
-def close_at_exit(session: LiveSession) -> Callable[[], None]:
+def close_at_exit(session: Recorder) -> Callable[[], None]:
     """Close the session at exit. Return a function that cancels this."""
     reference = weakref.ref(session)
 
@@ -109,27 +112,31 @@ def _load_trace(store: SessionStore, other: SavedSession, trace_id: int, run_id:
     return record
 
 
-class LiveSession(SessionSource):
+class Recorder(SessionSource):
     """A live session.
 
     keep_traces: how many traces from global tracing or from the script are kept for each run (traces_to_drop.py chooses them).
     Traces that users requested are kept up to MAX_REQUESTED_BYTES in total. spool_dir: the folder to which the session is written
     while it runs (default: $TFTRACER_SPOOL_DIR or the user's cache). communication_ops: a pattern of ops that communicate.
+    slow_factor: a step is slow if it takes more than this many times the median, and more than 20 ms longer than it; None: slow
+    steps are not watched for.
     """
 
     def __init__(
         self,
-        steps: StepQueue,
-        make_analyzer: Callable[[Callable[[TraceKey], Payload]], TraceAnalyzer],
         keep_traces: int = 5,
         spool_dir: str | os.PathLike[str] | None = None,
         communication_ops: str = "",
+        slow_factor: float | None = None,
     ) -> None:
         self.communication_ops = communication_ops
-        self._steps = steps
+        self.queue = queue = StepQueue()
+        self._watch: SlowWatch | None = None
+        if slow_factor is not None:
+            self._watch = SlowWatch(queue, slow_factor, ExpectedTraces(queue.requests, queue.count_steps))
         self.store = store = SessionStore(process_facts(), max(1, int(keep_traces)))
         super().__init__(store.model, store.lock, store.publisher)
-        self._analyzer = make_analyzer(lambda trace: self.store.trace_payload(trace.id))
+        self.engine = HelperEngine(lambda trace: self.store.trace_payload(trace.id))
         self._spool_dir = spool_dir
         self._writer: Writer | None = None
         self._cancel_close_at_exit: Callable[[], None] = lambda: None
@@ -139,19 +146,28 @@ class LiveSession(SessionSource):
 
     # ----------------------------------------------------------------------------------------------- starting, ending
 
-    def start(self) -> Any:
+    def start(self) -> Recorder:
         """Open the spool and start the threads; a second call does nothing. Return the session."""
         with self._starting:
             if self._writer is None and not self._closed:
                 self.store.open_spool(self._spool_dir)
                 self._cancel_close_at_exit = close_at_exit(self)
                 call_in_child(self.after_fork)
-                self._writer = Writer(self._steps, self.store, self._analyzer, self.communication_ops)
+                self._writer = Writer(self.queue, self.store, self.engine, self.communication_ops)
                 self._writer.start()
+        self.store.set_facts(slow_watch="on" if self._watch else "off")
+        if self._watch and not self._closed:
+            try:
+                self._watch.start()
+            except Exception as error:  # for example no thread could be started
+                self.add_problem("slow_steps", f"Slow steps are not looked for: {type(error).__name__}: {error}.")
         return self
 
     def close(self) -> None:
         """Write what is left, end the session, and release the file. Its traces can still be read."""
+        if self._watch:
+            with contextlib.suppress(Exception):  # the session must end anyway
+                self._watch.stop()  # before the rest, so that its slow steps are written
         with self._starting:
             if self._closed or os.getpid() != self._pid:
                 return
@@ -159,14 +175,14 @@ class LiveSession(SessionSource):
         self._cancel_close_at_exit()
         self._log_waiting_requests()
         if self._writer:
-            with self._steps.activities.tracing(WRITING):
+            with self.queue.activities.tracing(WRITING):
                 self._writer.stop()
-        self._steps.close()  # if the training continues, it is no longer recorded
-        self._analyzer.close()
+        self.queue.close()  # if the training continues, it is no longer recorded
+        self.engine.close()
         self.store.close()
 
     def _log_waiting_requests(self) -> None:
-        waiting = self._steps.requests.waiting()
+        waiting = self.queue.requests.waiting()
         if waiting:
             traces, were = counted(waiting, "requested trace"), "was" if waiting == 1 else "were"
             log.warning("tftracer: %s %s not taken: the script ended before these steps.", traces, were)
@@ -177,7 +193,10 @@ class LiveSession(SessionSource):
 
     def after_fork(self) -> None:
         """Stop recording in a forked child: it has no writer threads, and the spool belongs to the parent."""
-        self._steps.switch_off()
+        if self._watch:
+            with contextlib.suppress(Exception):
+                self._watch.after_fork()
+        self.queue.switch_off()
         self.store.spool.leave_to_parent()
 
     def flush(self, timeout_s: float = 600.0) -> bool:
@@ -191,7 +210,7 @@ class LiveSession(SessionSource):
 
     def flush_to_file(self, timeout_s: float) -> bool:
         """Wait until everything recorded before the call is counted and written. Return False like ``flush``."""
-        with self._steps.activities.tracing(WRITING):
+        with self.queue.activities.tracing(WRITING):
             return self._flush(timeout_s) is not None
 
     def _flush(self, timeout_s: float) -> Flush | None:
@@ -217,7 +236,7 @@ class LiveSession(SessionSource):
         return detail if origin else {**detail, "stacks": with_sources(detail["stacks"], self.session()["started_at"])}
 
     def is_sampled(self, run_id: int) -> bool:
-        slow = self._steps.slow
+        slow = self.queue.slow
         requested = slow.run_to_profile if slow.profile_requested.is_set() else None
         return run_id in {run.run_id for run in (requested, slow.run_profiled) if run}
 
@@ -228,30 +247,30 @@ class LiveSession(SessionSource):
 
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False, more: bool = False) -> None:
         """``more``: add the steps to those that are requested already, instead of replacing the request."""
-        self._analyzer.start_in_background()
+        self.engine.start_in_background()
         if run_id is None:
-            self._steps.requests.request(None, steps, more)
+            self.queue.requests.request(None, steps, more)
             return
         live = self._live_run(run_id, "traced")
         if live.handle.refusal and steps:
             raise UnsupportedError(live.handle.refusal)
         if with_graph:
-            self._steps.request_graph(live.handle)
+            self.queue.request_graph(live.handle)
         elif not steps:
             live.handle.graph_requested = False
-        self._steps.requests.request(live.handle, steps, more)
+        self.queue.requests.request(live.handle, steps, more)
         self.store.publish_run(run_id)
 
     def sample_gaps(self, run_id: int) -> None:
         live = self._live_run(run_id, "sampled")
         if self.session()["slow_watch"] == "off":
             raise UnsupportedError("Nothing is sampled, because slow steps are not watched for (trace_slow=False).")
-        self._steps.slow.run_to_profile = live.handle
-        self._steps.slow.profile_requested.set()
+        self.queue.slow.run_to_profile = live.handle
+        self.queue.slow.profile_requested.set()
 
     def set_trace_all(self, on: bool) -> None:
-        self._analyzer.start_in_background()
-        self._steps.requests.set_trace_all(on)
+        self.engine.start_in_background()
+        self.queue.requests.set_trace_all(on)
         self.store.set_facts(trace_all=on)
 
     def _live_run(self, run_id: int, what: str) -> LiveRun:
@@ -263,25 +282,34 @@ class LiveSession(SessionSource):
 
     def finished_steps(self) -> dict[str, int]:
         """Return run title -> number of finished steps; the next one may be under way."""
-        return self._steps.finished_steps()
+        return self.queue.finished_steps()
 
     def request_trace_at(self, run_title: str, step: int) -> bool:
         """Trace the run's step with this number (as ``finished_steps`` counts); all ranks of a job trace the same number.
 
         Return False if the step has begun already, or if there is no such run. Replaces a request for another step of the run.
         """
-        return self._steps.request_step(run_title, step)
+        return self.queue.request_step(run_title, step)
 
     def cancel_step_requests(self) -> None:
-        self._steps.cancel_steps()
+        self.queue.cancel_steps()
 
     # -------------------------------------------------------------------------------------------------- saving, loading
 
     def save(self, path: str) -> None:
-        flush = self._flush(SAVE_S)
-        if flush is not None:
-            flush.analyzed.wait(HELPER_S)
-        save.write_whole(path, self.saved_bytes())
+        if self._watch and not self._closed and not self._watch.report_pending(SLOW_STEPS_S):
+            self.add_problem(
+                SLOW_STEPS_MISSING,
+                "Slow steps of the last seconds before the session was saved may be missing in the file: their stacks were not "
+                "read in time.",
+            )
+        try:
+            flush = self._flush(SAVE_S)
+            if flush is not None:
+                flush.analyzed.wait(HELPER_S)
+            save.write_whole(path, self.saved_bytes())
+        finally:
+            self.solved(SLOW_STEPS_MISSING)
 
     def saved_bytes(self) -> Iterator[bytes]:
         chunks = self.store.saved_bytes()

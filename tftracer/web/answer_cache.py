@@ -23,6 +23,7 @@ from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Qu
 from tftracer.engine.engine import Engine
 from tftracer.errors import TracerError
 from tftracer.session.answers import SessionSource
+from tftracer.session.one_trace import session_of
 from tftracer.storage.trace_payload import Loadable, TraceKey
 from tftracer.web.worker_threads import WorkerThreads
 
@@ -98,7 +99,7 @@ class AnswerCache:
 
         def write() -> IO[bytes]:
             file: IO[bytes] = tempfile.SpooledTemporaryFile(EXPORT_BYTES)  # noqa: SIM115
-            self._engine.export(trace, file_format, record, others, file)
+            self._engine.export(trace, file_format, session_of(record), others, file)
             file.seek(0)
             return file
 

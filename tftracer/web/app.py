@@ -27,13 +27,13 @@ from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 
+from tftracer.call_in_child import call_in_child
 from tftracer.contract.job import Job
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.engine import Engine
 from tftracer.errors import PortError, UnsupportedError
 from tftracer.session.answers import SessionSource
-from tftracer.session.call_in_child import call_in_child
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.answer_rate import RateLimit
 from tftracer.web.credentials import WILDCARDS, Access, HostNames, choose_token

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 from tftracer import TracingServer
-from tftracer.assemble_live_session import Recorder
 from tftracer.session.files.saved import open_session
+from tftracer.session.live import Recorder
 from tftracer.storage.tftrace_format import VERSION
 
 HERE = Path(__file__).parent

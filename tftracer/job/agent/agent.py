@@ -33,7 +33,7 @@ from tftracer.job.wire import protocol
 from tftracer.job.wire.accepted_addresses import address, digest_of, other_end
 from tftracer.job.wire.handshake import VERSION, AlteredError, Channel, Endpoint, Greeting, Keys, new_nonce
 from tftracer.job.wire.protocol import MEMBER_BYTES
-from tftracer.session.live import LiveSession
+from tftracer.session.live import Recorder
 from tftracer.web.credentials import AGENT_SCHEME, agent_credential, is_loopback
 from tftracer.web.ports import netloc
 from tftracer.web.worker_threads import WorkerThreads
@@ -74,7 +74,7 @@ class Agent:
 
     def __init__(
         self,
-        source: LiveSession,
+        source: Recorder,
         plan: Plan,
         own_page: Callable[[], OwnPage | None],
         token: str,

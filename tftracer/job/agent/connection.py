@@ -19,7 +19,7 @@ from tftracer.job.agent.requested_traces import StepWatch
 from tftracer.job.wire import protocol
 from tftracer.job.wire.handshake import Channel
 from tftracer.job.wire.protocol import Message
-from tftracer.session.live import LiveSession
+from tftracer.session.live import Recorder
 
 #: A hub that has sent nothing for this long is considered gone; after half of this time it is asked to answer.
 SILENCE_S = 90.0
@@ -34,7 +34,7 @@ class HubConnection:
     """Sends heartbeats, and does what the hub asks for."""
 
     def __init__(
-        self, connection: WebSocketClientConnection, channel: Channel, source: LiveSession, own_page: Callable[[], OwnPage | None]
+        self, connection: WebSocketClientConnection, channel: Channel, source: Recorder, own_page: Callable[[], OwnPage | None]
     ) -> None:
         self._connection = connection
         self._channel = channel

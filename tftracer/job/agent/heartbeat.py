@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tftracer.contract.session import Run, Session
 from tftracer.job.wire.protocol import Message
-from tftracer.session.live import LiveSession
+from tftracer.session.live import Recorder
 from tftracer.session.process.launcher import process_title
 from tftracer.session.steps.statistics import total_s
 from tftracer.slow.answer.texts import trace_text
@@ -72,7 +72,7 @@ class TimeSpent:
         self._parts: dict[str, float] = {}
         self._next = 0.0
 
-    def update(self, source: LiveSession) -> dict[str, float]:
+    def update(self, source: Recorder) -> dict[str, float]:
         """Return the seconds of each part of the ledger; empty if nothing is known."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + LEDGER_S

@@ -19,7 +19,7 @@ from tornado.websocket import websocket_connect
 from tftracer.errors import UnknownError
 from tftracer.job.agent.discovery import OwnPage
 from tftracer.job.wire.protocol import PART_BYTES, Message, number, text
-from tftracer.session.live import LiveSession
+from tftracer.session.live import Recorder
 from tftracer.web.worker_threads import WorkerThreads
 
 THREADS = 4
@@ -48,7 +48,7 @@ class OpenRequest:
 class Proxy:
     """Answers requests. ``send`` sends a message to the hub, and returns when the message was sent."""
 
-    def __init__(self, source: LiveSession, own_page: Callable[[], OwnPage | None], send: Callable[..., Awaitable[None]]) -> None:
+    def __init__(self, source: Recorder, own_page: Callable[[], OwnPage | None], send: Callable[..., Awaitable[None]]) -> None:
         self._source = source
         self._own_page = own_page
         self._send = send

@@ -15,7 +15,7 @@ from typing import Any
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import Run, TraceRecord
 from tftracer.job.wire.protocol import Message, number, text
-from tftracer.session.live import LiveSession
+from tftracer.session.live import Recorder
 from tftracer.session.model import is_analyzed
 from tftracer.session.process.launcher import tf_config
 from tftracer.session.steps.statistics import total_s
@@ -44,7 +44,7 @@ class WatchedStep:
 class StepWatch:
     """Watches for the traces of the steps that the hub wants traced. ``post`` sends a message to the hub."""
 
-    def __init__(self, source: LiveSession, post: Callable[..., None]) -> None:
+    def __init__(self, source: Recorder, post: Callable[..., None]) -> None:
         self._source = source
         self._post = post
         self._watched: dict[int, WatchedStep] = {}  # by the id of the job's trace

@@ -13,34 +13,19 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
+from tftracer.engine.engine import HelperEngine
 from tftracer.errors import UnknownError
 from tftracer.session.problems import Guard
 from tftracer.session.store import SessionStore
 from tftracer.storage.trace_payload import TraceKey
-from tftracer.trace.model import Watched
 from tftracer.trace.record_fields import unfinished
 
 #: A requested trace is analyzed only after this delay: the page of the user who requested it asks for its timeline first.
 REQUESTED_DELAY_S = 0.25
 
 Job = Callable[[], object]
-
-
-class TraceAnalyzer(Protocol):
-    """Finds out what the traces of a live session hold (engine/engine.py)."""
-
-    def start_in_background(self) -> None:
-        """Prepare for a trace that will come soon. Does not wait."""
-
-    def contents(self, trace: TraceKey, watched: Watched) -> dict[str, Any]:
-        """Return ``nodes``, ``devices``, ``findings``, ``headline`` and ``state`` for the trace's record."""
-
-    def interrupt(self) -> None:
-        """Give up the analysis that is under way."""
-
-    def close(self) -> None: ...
 
 
 @dataclass
@@ -54,9 +39,9 @@ class Announced:
 class TraceSummaries:
     """Analyzes traces and runs jobs in order. ``put`` and ``announce`` may be called from any thread and do not wait."""
 
-    def __init__(self, store: SessionStore, analyzer: TraceAnalyzer, guard: Guard) -> None:
+    def __init__(self, store: SessionStore, engine: HelperEngine, guard: Guard) -> None:
         self._store = store
-        self._analyzer = analyzer
+        self._engine = engine
         self._guard = guard
         self._work: deque[Announced | Job | None] = deque()
         self._jobs = 0  # number of jobs in the queue; while there are any, traces are not delayed
@@ -78,7 +63,7 @@ class TraceSummaries:
     def give_up(self) -> None:
         """Analyze no more traces, and interrupt the analysis under way: whoever opens the file analyzes the rest."""
         self._given_up = True
-        self._analyzer.interrupt()
+        self._engine.interrupt()
 
     # ---------------------------------------------------------------------------------------------------- the thread
 
@@ -110,7 +95,7 @@ class TraceSummaries:
     def _contents(self, trace: TraceKey) -> dict[str, Any] | None:
         """Return the trace's contents; None if the analysis was given up."""
         try:
-            return self._analyzer.contents(trace, self._store.trace_context(trace.id).watched)
+            return self._engine.contents(trace, self._store.trace_context(trace.id).watched)
         except UnknownError:
             raise
         except Exception as error:  # memory or time ran out; the trace itself is not damaged

@@ -15,6 +15,7 @@ import numpy.ma  # noqa: F401  np.unique would import it in a thread
 
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.contract.session import TraceRecord
+from tftracer.engine.engine import HelperEngine
 from tftracer.input_pipelines import saved_pipelines as pipeline_facts
 from tftracer.ledger import saved_ledger as ledger_facts
 from tftracer.memory_growth import saved_memory_growth as memory_facts
@@ -26,7 +27,7 @@ from tftracer.session.writer.keep_ledger import LOST_S, LOST_SHARE, LedgerWriter
 from tftracer.session.writer.newest_record import NewestRecord
 from tftracer.session.writer.store_slow_steps import SlowWriter
 from tftracer.session.writer.store_traces import TraceWriter
-from tftracer.session.writer.summaries import TraceAnalyzer, TraceSummaries
+from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.session.writer.writer_thread import Flush, StepWriter
 from tftracer.storage.spool_folder import delete_old_spools
 from tftracer.storage.trace_payload import TraceKey
@@ -38,10 +39,10 @@ HELPER_S = 3.0  # the end of the process, or a save, waits at most this long for
 class Writer:
     """Starts and ends the threads. ``communication_ops``: the user's pattern of ops that communicate, for traces' contexts."""
 
-    def __init__(self, steps: StepQueue, store: SessionStore, analyzer: TraceAnalyzer, communication_ops: str) -> None:
+    def __init__(self, steps: StepQueue, store: SessionStore, engine: HelperEngine, communication_ops: str) -> None:
         missing = MissingTraces()
         self._store = store
-        self._summaries = TraceSummaries(store, analyzer, Guard(store.problems, steps.failed))
+        self._summaries = TraceSummaries(store, engine, Guard(store.problems, steps.failed))
         self._traces = TraceWriter(steps, store, self._summaries, missing, communication_ops)
         ledger = LedgerWriter(steps, store)
         slow_writer = SlowWriter(steps.slow, store, ledger, self._summaries)
