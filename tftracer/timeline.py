@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tftracer import arguments
 from tftracer.arguments import Path
@@ -36,11 +35,9 @@ from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.linear_regex import Pattern
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.arrays.types import Int64
+from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.wire import LEN, varint
 from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
-
-Mask = npt.NDArray[np.bool_]
 
 #: The default communication op: a tensor received from another process.
 RECEIVE = "RecvTensor"
@@ -154,7 +151,7 @@ class Timeline:
         start, end = trace.start[selected], trace.end[selected]
         return (start + trace.origin_ns) // 1000, (end + trace.origin_ns) // 1000
 
-    def _communicates(self, trace: Trace) -> Mask:
+    def _communicates(self, trace: Trace) -> Bool:
         """Return [nodes] whether each is a communication op."""
         is_named = np.array([name == (self._comm_op_name or RECEIVE) for name in trace.names], np.bool_)[trace.name]
         is_allreduce = _containing(trace.labels, ALLREDUCE)[trace.label]
@@ -343,11 +340,11 @@ def _union(start: Int64, end: Int64) -> float:
     return int((cover.end - cover.start).sum()) / 1e6
 
 
-def _containing(table: StringTable, text: str) -> Mask:
+def _containing(table: StringTable, text: str) -> Bool:
     return np.array([text in entry for entry in table], np.bool_)
 
 
-def _matches(table: StringTable, pattern: str) -> Mask:
+def _matches(table: StringTable, pattern: str) -> Bool:
     """Return [entries] whether each contains ``pattern``; if none contains it, whether each matches it as a regular
     expression."""
     as_text = _containing(table, pattern)

@@ -12,7 +12,7 @@ from local_jobs import DATA, Jobs, Rank
 from tftracer.contract.trace import Timeline
 from tftracer.job.agent import heartbeat
 from tftracer.job.analyses.answers import JobAnswers
-from tftracer.job.analyses.clocks import Float64
+from tftracer.trace.arrays.types import Float64
 from tftracer.trace.decode.descriptors import message_class
 
 OFFSET_NS, DRIFT = 50 * MS, 100e-6

@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tftracer.session.steps.history import Doubles, History
+from tftracer.session.steps.history import History
 from tftracer.session.steps.usual_time_changes import ranks, step_changes
+from tftracer.trace.arrays.types import Float64
 
 
-def history(times: Doubles, traced: tuple[int, ...] = ()) -> History:
+def history(times: Float64, traced: tuple[int, ...] = ()) -> History:
     made = History()
     made.add(1, np.arange(len(times), dtype=float), times)
     made.traced.extend(traced)
     return made
 
 
-def noisy(rng: np.random.Generator, steps: int, usual: float) -> Doubles:
-    made: Doubles = usual * rng.uniform(0.9, 1.1, steps)
+def noisy(rng: np.random.Generator, steps: int, usual: float) -> Float64:
+    made: Float64 = usual * rng.uniform(0.9, 1.1, steps)
     return made
 
 

@@ -14,11 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from tftracer.trace.arrays.types import Int64
-
-Float64 = npt.NDArray[np.float64]
+from tftracer.trace.arrays.types import Float64, Int64
 
 #: Ends that are closer together than this belong to one fused response, whose callbacks run one after another: they count as one.
 BATCH_GAP_NS = 50_000

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from tftracer.contract.job import CollectiveRow, Straggler
 from tftracer.job.analyses.collectives import MISSING, Collectives
 from tftracer.job.analyses.process_traces import AlignedTrace
 from tftracer.trace.arrays.intervals import Cover, distinct, is_in
-from tftracer.trace.arrays.types import Int64
+from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.model import NodeKind
 from tftracer.trace.units import duration
 
@@ -163,7 +162,7 @@ def _earliest(rank: Rank, ranks: Sequence[Rank], waits: Waits) -> int:
     return min(r.begin for r in ranks if r.timed) if len(waits.last) and rank.timed else rank.begin
 
 
-def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> npt.NDArray[np.float64]:
+def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> Float64:
     """Return the ns of (compute, input, exposed communication) of a rank until a moment, not counting waits for other ranks."""
     window = Cover.span(earliest, until)
     compute = rank.compute & window
@@ -173,7 +172,7 @@ def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> npt.NDArray
     return np.array([compute.length, waiting_for_input.length, exposed.length], float)
 
 
-def _cause(q: int, ranks: Sequence[Rank], waits: Waits, until: int | None) -> tuple[Cause, npt.NDArray[np.float64]]:
+def _cause(q: int, ranks: Sequence[Rank], waits: Waits, until: int | None) -> tuple[Cause, Float64]:
     """Return (the activity with the largest excess over the others' median until q arrived, each activity's excess in ns)."""
     parts = []
     for p, rank in enumerate(ranks):
@@ -185,7 +184,7 @@ def _cause(q: int, ranks: Sequence[Rank], waits: Waits, until: int | None) -> tu
     return (CAUSES[largest] if excess[largest] > 0 else "none"), excess
 
 
-def _excess_over_median(values: npt.NDArray[np.float64], q: int) -> float:
+def _excess_over_median(values: Float64, q: int) -> float:
     others = np.delete(values, q)
     return max(0.0, float(values[q] - np.median(others))) if len(others) else 0.0
 
@@ -200,7 +199,7 @@ WHY = {
 def _text(
     rank: Rank,
     cause: Cause,
-    excess: npt.NDArray[np.float64],
+    excess: Float64,
     waited_for: float,
     slower: float,
     came_last: int,

@@ -12,11 +12,12 @@ from tftracer.ledger import saved_ledger as ledger_facts
 from tftracer.memory_growth import saved_memory_growth as memory_facts
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.columns import history_payload, steps_payload
-from tftracer.session.steps.history import Doubles, History
+from tftracer.session.steps.history import History
 from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.slow.record.make_records import all_records
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import HISTORY, RUN, SESSION, STEPS, TRACE, compress
+from tftracer.trace.arrays.types import Float64
 from tftracer.trace.model import TraceContext
 
 #: Facts that are not written: the reader determines them.
@@ -85,7 +86,7 @@ def run_record(run: RunState) -> NewRecord:
     return NewRecord(RUN, {**{name: getattr(run, name) for name in names}, "stats": run.statistics})
 
 
-def steps_record(run: RunState, first_step: int, starts: Doubles, durations: Doubles, traced: Sequence[int]) -> NewRecord:
+def steps_record(run: RunState, first_step: int, starts: Float64, durations: Float64, traced: Sequence[int]) -> NewRecord:
     """Return the record of consecutive steps. ``traced``: positions among them."""
     meta = {"run_id": run.id, "first_step": first_step, "stats": run.statistics}
     return _compressed(STEPS, meta, steps_payload(starts, durations, traced))

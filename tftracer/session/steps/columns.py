@@ -11,12 +11,13 @@ import numpy as np
 
 from tftracer.contract.session import StepTimes
 from tftracer.errors import FormatError
-from tftracer.session.steps.history import COLUMNS, Doubles, History
+from tftracer.session.steps.history import COLUMNS, History
 from tftracer.session.steps.percentile_sketch import Sketch, SketchedSteps
 from tftracer.storage.tftrace_format import HISTORY, Record
 from tftracer.storage.tftrace_reader import unpack_map
 from tftracer.trace.arrays.columns import column
 from tftracer.trace.arrays.intervals import distinct
+from tftracer.trace.arrays.types import Float64
 
 log = logging.getLogger("tftracer")
 
@@ -29,7 +30,7 @@ _MAX_ENTRIES = 10_000_000
 _MAX_COUNT = float(1 << 36)
 
 
-def steps_payload(starts: Doubles, durations: Doubles, traced: Sequence[int]) -> bytes:
+def steps_payload(starts: Float64, durations: Float64, traced: Sequence[int]) -> bytes:
     """Pack consecutive steps, which are not aggregated. ``traced``: positions of the traced steps among them."""
     return _packed(start_at=starts, duration_s=durations, traced=np.array(traced, float))
 
@@ -39,7 +40,7 @@ def history_payload(history: History) -> bytes:
     return _packed(**columns, traced=np.array(history.traced, float), **_sketch_columns(history.sketched))
 
 
-def _sketch_columns(sketched: SketchedSteps) -> dict[str, Doubles]:
+def _sketch_columns(sketched: SketchedSteps) -> dict[str, Float64]:
     """Return columns with a row for each counter: the number of its sketch, its bucket, its count."""
     counters = [each.counters() for each in sketched.sketches]
     numbers = np.repeat(np.arange(len(counters)), [len(buckets) for buckets, _ in counters])
@@ -52,7 +53,7 @@ def _sketch_columns(sketched: SketchedSteps) -> dict[str, Doubles]:
     }
 
 
-def _packed(**columns: Doubles) -> bytes:
+def _packed(**columns: Float64) -> bytes:
     return bytes(msgpack.packb({name: values.astype("<f8").tobytes() for name, values in columns.items()}))
 
 
@@ -72,7 +73,7 @@ def read_history(records: Sequence[Record]) -> History:
     return history
 
 
-def _columns(packed: dict[str, Any]) -> dict[str, Doubles]:
+def _columns(packed: dict[str, Any]) -> dict[str, Float64]:
     arrays = {}
     for name, data in packed.items():
         if not isinstance(data, bytes) or len(data) % 8 or len(data) > 8 * _MAX_ENTRIES:
@@ -81,13 +82,13 @@ def _columns(packed: dict[str, Any]) -> dict[str, Doubles]:
     return arrays
 
 
-def _rows(columns: dict[str, Doubles], names: Sequence[str]) -> Doubles:
+def _rows(columns: dict[str, Float64], names: Sequence[str]) -> Float64:
     """Return the named columns as [n, names], cut to the shortest of them. A missing column is empty."""
     wanted = [columns.get(name, np.zeros(0)) for name in names]
     return np.stack([column[: min(map(len, wanted))] for column in wanted], axis=1)
 
 
-def _add_history(history: History, columns: dict[str, Doubles]) -> None:
+def _add_history(history: History, columns: dict[str, Float64]) -> None:
     rows = np.clip(_rows(columns, COLUMNS), 0.0, _MAX_STEP)
     rows[:, 1] = np.clip(np.floor(rows[:, 1]), 1, 1 << 31)
     history.add_entries(rows)
@@ -95,7 +96,7 @@ def _add_history(history: History, columns: dict[str, Doubles]) -> None:
     history.sketched = _read_sketched(columns)
 
 
-def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
+def _read_sketched(columns: dict[str, Float64]) -> SketchedSteps:
     """Read the sketches of a file; none if an older version wrote it. Numbers are clipped, to limit the memory."""
     steps = columns.get("sketch_steps", np.zeros(0))
     if len(steps) != 2:
@@ -107,7 +108,7 @@ def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
     return SketchedSteps(first, length, sketches)
 
 
-def _add_steps(history: History, first: Any, columns: dict[str, Doubles]) -> None:
+def _add_steps(history: History, first: Any, columns: dict[str, Float64]) -> None:
     """Add the steps of a STEPS record that the history does not have yet. ``first``: number of the record's first step."""
     first = first if isinstance(first, int) and 0 < first < _MAX_STEP else 1
     rows = _rows(columns, ("start_at", "duration_s"))

@@ -9,13 +9,10 @@ from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tftracer.session.steps.percentile_sketch import SketchedSteps
 from tftracer.trace.arrays.intervals import distinct
-from tftracer.trace.arrays.types import Bool
-
-Doubles = npt.NDArray[np.float64]
+from tftracer.trace.arrays.types import Bool, Float64
 
 #: RECENT steps are kept one by one. Each older level has LEVEL entries, which cover twice as many
 #: steps as entries of the level before.
@@ -26,10 +23,10 @@ LEVEL = 512
 #: ``start_at`` its start in epoch seconds; the others are seconds, and equal if the entry has one step.
 COLUMNS = ("step", "count", "start_at", "mean_s", "min_s", "max_s")
 _STEP, _COUNT, _START, _MEAN, _MIN, _MAX = range(6)
-_NONE: Doubles = np.zeros((0, 6))
+_NONE: Float64 = np.zeros((0, 6))
 
 
-def merged_pairs(rows: Doubles) -> Doubles:
+def merged_pairs(rows: Float64) -> Float64:
     """Merge entries 0 and 1, entries 2 and 3, ..."""
     first, second = rows[0::2], rows[1::2]
     both = first.copy()
@@ -44,11 +41,11 @@ class History:
     """Entries in time order. 10^6 steps take some 8,000 entries, 10^9 some 13,000, of 48 bytes each."""
 
     def __init__(self) -> None:
-        self._levels: list[Doubles] = [_NONE]  # an array is replaced, never changed: copies share them
+        self._levels: list[Float64] = [_NONE]  # an array is replaced, never changed: copies share them
         self.traced: deque[int] = deque(maxlen=1000)  # numbers of the steps that were traced
         self.sketched = SketchedSteps()
 
-    def add(self, first_step: int, starts: Doubles, durations: Doubles, traced: Sequence[int] = ()) -> None:
+    def add(self, first_step: int, starts: Float64, durations: Float64, traced: Sequence[int] = ()) -> None:
         """Add consecutive steps from number ``first_step``. ``traced``: positions among them, in order."""
         self.sketched.add(first_step, durations, self._traced_or_after(first_step, len(durations), traced))
         self.traced.extend(first_step + position for position in traced)
@@ -64,13 +61,13 @@ class History:
             mask[np.asarray(traced, int) + distance] = True
         return mask[:steps]
 
-    def add_entries(self, rows: Doubles) -> None:
+    def add_entries(self, rows: Float64) -> None:
         """Add entries that were read from a file, each to the level of its size."""
         levels = np.clip(np.log2(np.maximum(rows[:, _COUNT], 1)), 0, 40).astype(int)
         for level in distinct(levels)[::-1].tolist():
             self._extend(level, rows[levels == level])
 
-    def _extend(self, level: int, rows: Doubles) -> None:
+    def _extend(self, level: int, rows: Float64) -> None:
         while len(rows):
             while len(self._levels) <= level:
                 self._levels.append(_NONE)
@@ -90,6 +87,6 @@ class History:
         last = next((level[-1] for level in self._levels if len(level)), None)
         return 0 if last is None else int(last[_STEP] + last[_COUNT]) - 1
 
-    def entries(self) -> Doubles:
+    def entries(self) -> Float64:
         """Return [n, 6], oldest first. See COLUMNS."""
         return np.concatenate(self._levels[::-1])

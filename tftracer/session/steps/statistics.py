@@ -11,8 +11,9 @@ import numpy as np
 
 from tftracer.capture.recorded_steps import RunHandle
 from tftracer.contract.session import Run, RunStatistics
-from tftracer.session.steps.history import Doubles, History
+from tftracer.session.steps.history import History
 from tftracer.session.steps.percentile_sketch import Sketch
+from tftracer.trace.arrays.types import Float64
 
 RECENT_STEPS = 60  # number of steps in the page's sparkline
 #: Maximum number of a run's steps that wait to be written. If there are more, the whole history is written instead.
@@ -26,8 +27,8 @@ def total_s(run: Run) -> float:
 
 class Steps(NamedTuple):
     first_step: int
-    starts: Doubles
-    durations: Doubles
+    starts: Float64
+    durations: Float64
     traced: list[int]  # positions among these steps
 
 
@@ -40,12 +41,12 @@ class UnwrittenSteps:
         self.needs_history = False  # too many steps wait: write the whole history instead
         self.written_records = 0
         self.written_bytes = 0  # bytes of the records that the next whole history makes superfluous
-        self._columns: list[tuple[Doubles, Doubles]] = []  # blocks of starts and durations
+        self._columns: list[tuple[Float64, Float64]] = []  # blocks of starts and durations
         self._traced: list[int] = []
         self._count = 0
         self._since_history = 0  # steps written one by one since the last whole history
 
-    def add(self, starts: Doubles, durations: Doubles, traced: list[int]) -> None:
+    def add(self, starts: Float64, durations: Float64, traced: list[int]) -> None:
         self.changed = True
         if self.needs_history:
             return
@@ -105,8 +106,8 @@ class BetweenSteps(NamedTuple):
 class Between(NamedTuple):
     """Seconds before each of some consecutive steps; NaN: not known."""
 
-    outside_s: Doubles
-    input_s: Doubles
+    outside_s: Float64
+    input_s: Float64
 
     def before(self, position: int) -> BetweenSteps:
         return BetweenSteps(*(None if np.isnan(seconds[position]) else float(seconds[position]) for seconds in self))
@@ -128,7 +129,7 @@ class StepStatistics:
         self._inputs: deque[tuple[float, float]] = deque(maxlen=MAX_GAPS)  # (outside_s, input_s) of the same time
         self._overheads: deque[float] = deque(maxlen=MAX_GAPS)
 
-    def add(self, starts: Doubles, durations: Doubles, between: Between, traced: list[int], measuring: list[int]) -> int:
+    def add(self, starts: Float64, durations: Float64, between: Between, traced: list[int], measuring: list[int]) -> int:
         """Count consecutive steps, and return the number of the first.
 
         ``starts``: epoch seconds. ``traced``: positions among them. ``measuring``: positions of those traced steps that show the

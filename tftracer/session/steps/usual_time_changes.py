@@ -15,8 +15,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tftracer.contract.stalls import Drift, StepChange
-from tftracer.session.steps.history import Doubles, History
+from tftracer.session.steps.history import History
 from tftracer.trace.arrays.intervals import is_in
+from tftracer.trace.arrays.types import Float64
 
 #: Maximum number of points that are compared. In longer histories, each point is the median of several entries.
 POINTS = 400
@@ -56,15 +57,15 @@ def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
     return [], None
 
 
-def _untraced(history: History) -> Doubles:
+def _untraced(history: History) -> Float64:
     """Return the history's entries without traced steps. Entries of several steps stay, also if some were traced."""
     rows = history.entries()
     step, count = rows.T[:2]
-    untraced: Doubles = rows[~((count == 1) & is_in(step, np.array(history.traced, float)))]
+    untraced: Float64 = rows[~((count == 1) & is_in(step, np.array(history.traced, float)))]
     return untraced
 
 
-def _usual(history: History, rows: Doubles, first: float, end: float) -> float | None:
+def _usual(history: History, rows: Float64, first: float, end: float) -> float | None:
     """Return the median of the untraced steps from number ``first`` to the one before ``end``, in seconds; None if not known.
 
     ``rows``: untraced entries.
@@ -78,7 +79,7 @@ def _size(before_s: float | None, after_s: float | None) -> float:
     return abs(after_s - before_s) / before_s if before_s is not None and after_s is not None else 0.0
 
 
-def _points(rows: Doubles) -> tuple[Doubles, Doubles]:
+def _points(rows: Float64) -> tuple[Float64, Float64]:
     """Divide entries into groups of the same size; return the first step and the median time of each group."""
     step, _, _, mean = rows.T[:4]
     size = max(1, -(-len(step) // POINTS))
@@ -86,7 +87,7 @@ def _points(rows: Doubles) -> tuple[Doubles, Doubles]:
     return step[::size], np.array([np.median(mean[at : at + size]) for at in starts], float)
 
 
-def _splits(times: Doubles, splits_before: int) -> list[int]:
+def _splits(times: Float64, splits_before: int) -> list[int]:
     """Return the positions where the level changes."""
     if len(times) < 2 * FEWEST or splits_before >= MAX_CHANGES:
         return []
@@ -99,7 +100,7 @@ def _splits(times: Doubles, splits_before: int) -> list[int]:
     return [*left, at, *(at + position for position in right)]
 
 
-def _best_split(times: Doubles) -> tuple[int, float]:
+def _best_split(times: Float64) -> tuple[int, float]:
     """Return the split whose sides differ most in rank, and by how many standard deviations (Mann-Whitney)."""
     n = len(times)
     left = np.arange(FEWEST, n - FEWEST + 1)
@@ -109,15 +110,15 @@ def _best_split(times: Doubles) -> tuple[int, float]:
     return int(left[best]), float(deviations[best])
 
 
-def ranks(values: Doubles) -> Doubles:
+def ranks(values: Float64) -> Float64:
     """Return the rank of each value, from 1. Equal values share the mean of their ranks."""
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(sizes)
-    shared: Doubles = (ends - (sizes - 1) / 2)[group.reshape(-1)]
+    shared: Float64 = (ends - (sizes - 1) / 2)[group.reshape(-1)]
     return shared
 
 
-def _drift(steps: Doubles, times: Doubles, edges: list[int], usual: Callable[[int, int], float | None]) -> Drift | None:
+def _drift(steps: Float64, times: Float64, edges: list[int], usual: Callable[[int, int], float | None]) -> Drift | None:
     """Return the straight line through the medians of the first and last quarter, if it fits better than levels do.
 
     ``usual``: (start, end) -> the usual time of the points from position ``start`` to the one before ``end``.
@@ -146,7 +147,7 @@ def _drift(steps: Doubles, times: Doubles, edges: list[int], usual: Callable[[in
     return {"first_step": int(steps[0]), "last_step": int(steps[-1]), "first_s": first - beyond, "last_s": last + beyond}
 
 
-def _cost(residuals: Doubles, parameters: int) -> float:
+def _cost(residuals: Float64, parameters: int) -> float:
     """Return the cost of a fit: its residuals, and a penalty for each fitted parameter (Bayesian information criterion)."""
     n = len(residuals)
     return float(n * np.log(max(float(np.abs(residuals).mean()), 1e-12)) + parameters * np.log(n) / 2)

@@ -18,7 +18,7 @@ from tftracer.capture.steps.queue import StepQueue
 from tftracer.session.files import records
 from tftracer.session.problems import Guard
 from tftracer.session.process.launcher import detect_launcher
-from tftracer.session.steps.history import Doubles, History
+from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
@@ -29,6 +29,7 @@ from tftracer.session.writer.no_steps import no_steps
 from tftracer.session.writer.store_slow_steps import SlowWriter
 from tftracer.session.writer.store_traces import CountedTrace, TraceWriter
 from tftracer.session.writer.summaries import TraceSummaries
+from tftracer.trace.arrays.types import Float64
 
 ROUND_S = 0.2  # between two reads of the queue, and two updates of the page
 FLUSH_S = 2.0  # between two writes of step times: a killed process loses at most the steps of this time
@@ -153,7 +154,7 @@ class StepWriter:
             traces = [taken[position][-1] for position in positions]
             self._count_run(handle, starts[positions], durations[positions], between, traces)
 
-    def _count_run(self, handle: RunHandle, starts: Doubles, durations: Doubles, between: Between, traces: list[Traced]) -> None:
+    def _count_run(self, handle: RunHandle, starts: Float64, durations: Float64, between: Between, traces: list[Traced]) -> None:
         run = self._store.live_run(handle)
         traced = [position for position, trace in enumerate(traces) if isinstance(trace, Capture)]
         measuring = [p for p, trace in enumerate(traces) if isinstance(trace, Capture) and measures_tracing(trace.asked_by)]
