@@ -6,13 +6,11 @@ the page, and training goes on.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import logging
 import os
 import sys
-import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -26,7 +24,7 @@ from tftracer.capture.traces.requests import MAX_STEPS
 from tftracer.contract.session import Loaded
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.membership import JobMembership, port_of
-from tftracer.session.ctrl_c_at_end import at_end
+from tftracer.session.ctrl_c_at_end import call_at_exit
 from tftracer.session.live import Recorder
 from tftracer.web.app import Options, WebServer
 
@@ -119,7 +117,7 @@ class TracingServer:
         self.functions = FunctionRuns(self.recorder.queue)
         self._start_recording()
         self._exporting = self._export(arguments.path("export_dir", export_dir))
-        atexit.register(end, weakref.ref(self))
+        call_at_exit(self.close)
         self._stop_waiting = after_import("tensorflow", self.watch_functions)
         if start_web_server_on_start:
             self.start_web_server()
@@ -357,13 +355,6 @@ class TracingServer:
     def has_runs(self) -> bool:
         """Whether anything was recorded."""
         return bool(self.recorder.runs())
-
-
-def end(reference: weakref.ref[TracingServer]) -> None:
-    """End the server at the end of the script."""
-    server = reference()
-    if server is not None:
-        at_end(server.close)
 
 
 def in_notebook() -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import signal
 import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
 
@@ -55,3 +57,16 @@ class _Ending:
 
 #: Runs a function at the end of the script.
 at_end = _Ending().do
+
+
+def call_at_exit(method: Callable[[], object]) -> Callable[[], None]:
+    """Call a method at the end of the script, if its object still exists then. Return a function that cancels this."""
+    reference = weakref.WeakMethod(method)
+
+    def call() -> None:
+        alive = reference()
+        if alive is not None:
+            at_end(alive)
+
+    atexit.register(call)
+    return lambda: atexit.unregister(call)

@@ -15,13 +15,11 @@ the change; messages about runs and steps come at most 5 times a second.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -36,7 +34,7 @@ from tftracer.contract.stalls import Stall, StallDetail
 from tftracer.engine.engine import HelperEngine
 from tftracer.errors import UnsupportedError
 from tftracer.session.answers import SessionSource
-from tftracer.session.ctrl_c_at_end import at_end
+from tftracer.session.ctrl_c_at_end import call_at_exit
 from tftracer.session.files import records
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.session.model import is_analyzed
@@ -58,19 +56,6 @@ WRITING = "writing the session"  # the name of this activity in the ledger
 SAVE_S = 60.0  # a save waits at most this long for earlier records to be written
 SLOW_STEPS_S = 10.0  # and before that, at most this long until the slow steps so far are reported
 SLOW_STEPS_MISSING = "slow_steps_missing"
-
-
-def close_at_exit(session: Recorder) -> Callable[[], None]:
-    """Close the session at exit. Return a function that cancels this."""
-    reference = weakref.ref(session)
-
-    def close() -> None:
-        live = reference()
-        if live:
-            at_end(live.close)
-
-    atexit.register(close)
-    return lambda: atexit.unregister(close)
 
 
 def load(store: SessionStore, other: SavedSession, origin: str, analyze_later: Callable[[TraceRecord], None] | None) -> Loaded:
@@ -151,7 +136,7 @@ class Recorder(SessionSource):
         with self._starting:
             if self._writer is None and not self._closed:
                 self.store.open_spool(self._spool_dir)
-                self._cancel_close_at_exit = close_at_exit(self)
+                self._cancel_close_at_exit = call_at_exit(self.close)
                 call_in_child(self.after_fork)
                 self._writer = Writer(self.queue, self.store, self.engine, self.communication_ops)
                 self._writer.start()
