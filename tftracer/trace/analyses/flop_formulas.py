@@ -80,36 +80,23 @@ def _without_output(left: Known, right: Known) -> float | None:
     return None if batch is None else 2 * batch * rows * columns * summed
 
 
-def _convolution(dimensions: int, depthwise: bool = False) -> Formula:
-    rank = dimensions + 2
+def _convolution(dimensions: int, kernel: int | None = 1, output: int | None = None, depthwise: bool = False) -> Formula:
+    """Return the formula: each element of the forward output is a sum over the kernel; if depthwise, only over its window.
+
+    ``kernel``, ``output``: positions among the inputs of the kernel and of the forward output, or of its gradient; None: it is
+    the op's output.
+    """
 
     def formula(call: Call) -> float | None:
-        kernel, output = _input(call, 1, rank), _known(call.output, rank)
-        return _convolution_flops(kernel, output, depthwise)
+        kernel_shape, output_shape = (
+            _known(call.output, dimensions + 2) if position is None else _input(call, position, dimensions + 2)
+            for position in (kernel, output)
+        )
+        if kernel_shape is None or output_shape is None:
+            return None
+        return 2 * _size(output_shape) * _size(kernel_shape[:-2] if depthwise else kernel_shape[:-1])
 
     return formula
-
-
-def _convolution_flops(kernel: Known | None, output: Known | None, depthwise: bool) -> float | None:
-    """Return a convolution's FLOPs. Each output element is a sum over the kernel; if depthwise, only over the kernel's window."""
-    if kernel is None or output is None:
-        return None
-    return 2 * _size(output) * _size(kernel[:-2] if depthwise else kernel[:-1])
-
-
-def _input_gradient(dimensions: int, depthwise: bool = False) -> Formula:
-    """Return the formula. The op's inputs are the sizes of the forward input, the kernel, and the gradient of the output."""
-    rank = dimensions + 2
-    return lambda call: _convolution_flops(_input(call, 1, rank), _input(call, 2, rank), depthwise)
-
-
-def _kernel_gradient(dimensions: int, depthwise: bool = False) -> Formula:
-    """Return the formula. The op's inputs are the forward input, the sizes of the kernel, and the gradient of the output.
-
-    The op's output has the kernel's shape.
-    """
-    rank = dimensions + 2
-    return lambda call: _convolution_flops(_known(call.output, rank), _input(call, 2, rank), depthwise)
 
 
 def _einsum(call: Call) -> float | None:
@@ -171,14 +158,14 @@ FORMULAS: dict[str, Formula] = {
     "BatchMatMul": _matmul,
     "SparseMatMul": _matmul,
     "Conv2D": _convolution(2),
-    "Conv2DBackpropInput": _input_gradient(2),
-    "Conv2DBackpropFilter": _kernel_gradient(2),
+    "Conv2DBackpropInput": _convolution(2, output=2),
+    "Conv2DBackpropFilter": _convolution(2, kernel=None, output=2),
     "Conv3D": _convolution(3),
-    "Conv3DBackpropInput": _input_gradient(3),
-    "Conv3DBackpropFilter": _kernel_gradient(3),
+    "Conv3DBackpropInput": _convolution(3, output=2),
+    "Conv3DBackpropFilter": _convolution(3, kernel=None, output=2),
     "DepthwiseConv2dNative": _convolution(2, depthwise=True),
-    "DepthwiseConv2dNativeBackpropInput": _input_gradient(2, depthwise=True),
-    "DepthwiseConv2dNativeBackpropFilter": _kernel_gradient(2, depthwise=True),
+    "DepthwiseConv2dNativeBackpropInput": _convolution(2, output=2, depthwise=True),
+    "DepthwiseConv2dNativeBackpropFilter": _convolution(2, kernel=None, output=2, depthwise=True),
     "Einsum": _einsum,
     "SparseTensorDenseMatMul": _sparse_times_dense,
     "LSTMBlockCell": _recurrent(0, 3),

@@ -295,21 +295,22 @@ def possible(shape: Shape) -> Shape:
     return shape
 
 
+#: Ops whose output has the shape that is the value of their input 0 or 1.
+_SHAPE_IS_INPUT_0 = (
+    *("Conv2DBackpropInput", "Conv3DBackpropInput", "DepthwiseConv2dNativeBackpropInput", "AvgPoolGrad", "StridedSliceGrad"),
+    *("Fill", "RandomUniform", "RandomStandardNormal", "StatelessRandomUniform", "StatelessRandomUniformV2"),
+)
+_SHAPE_IS_INPUT_1 = ("Conv2DBackpropFilter", "Conv3DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter", "BroadcastTo")
+
 _RULES: dict[str, Rule] = {
     "MatMul": _matmul("transpose_a", "transpose_b"),
     "BatchMatMul": _matmul("adj_x", "adj_y"),
     "Conv2D": _convolution(),
     "Conv3D": _convolution(),
     "DepthwiseConv2dNative": _convolution(depthwise=True),
-    "Conv2DBackpropInput": _shape_from_input(0),
-    "Conv3DBackpropInput": _shape_from_input(0),
-    "DepthwiseConv2dNativeBackpropInput": _shape_from_input(0),
-    "Conv2DBackpropFilter": _shape_from_input(1),
-    "Conv3DBackpropFilter": _shape_from_input(1),
-    "DepthwiseConv2dNativeBackpropFilter": _shape_from_input(1),
-    "AvgPoolGrad": _shape_from_input(0),
+    **dict.fromkeys(_SHAPE_IS_INPUT_0, _shape_from_input(0)),
+    **dict.fromkeys(_SHAPE_IS_INPUT_1, _shape_from_input(1)),
     "StridedSlice": _strided_slice,
-    "StridedSliceGrad": _shape_from_input(0),
     "MaxPool": _pool,
     "AvgPool": _pool,
     "Reshape": _reshape,
@@ -324,12 +325,6 @@ _RULES: dict[str, Rule] = {
     "Tile": _tile,
     "Pad": _pad,
     "PadV2": _pad,
-    "Fill": _shape_from_input(0),
-    "BroadcastTo": _shape_from_input(1),
-    "RandomUniform": _shape_from_input(0),
-    "RandomStandardNormal": _shape_from_input(0),
-    "StatelessRandomUniformV2": _shape_from_input(0),
-    "StatelessRandomUniform": _shape_from_input(0),
     "Einsum": _einsum,
     "FusedBatchNormV3": _normalized,
     "FusedBatchNorm": _normalized,
