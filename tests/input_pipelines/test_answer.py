@@ -17,7 +17,7 @@ from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.answer import RECENT_S, input_pipelines, what_limits
 from tftracer.input_pipelines.dataset_code import Transformation
 from tftracer.input_pipelines.saved_pipelines import MAX_LOOKS, PipelineFacts, Reading, read, record
-from tftracer.input_pipelines.summary import render
+from tftracer.session.summary_of_session import pipelines_text
 
 DATA = Path(__file__).parents[1] / "data/input_pipelines"
 #: What was planted, the stage that limits, and what the advice names.
@@ -200,7 +200,7 @@ def test_a_pipeline_that_has_ended_comes_after_the_one_that_goes_on() -> None:
     (limits,), (trains,) = facts_of("slow_map").pipelines, facts_of("slow_step").pipelines
     answer = input_pipelines(PipelineFacts((replace(limits, is_open=False), trains), (), 0.0), 0.0)
     assert [each["side"] for each in answer["pipelines"]] == ["training", "input"]
-    said = " ".join(render(answer).split())
+    said = " ".join(pipelines_text(answer).split())
     assert said.index("The loop is the slower side") < said.index("limits it")
 
 
@@ -266,9 +266,9 @@ def test_what_cannot_be_looked_into_is_said_with_what_the_ledger_knows() -> None
 
 
 def test_the_summary_has_a_line_a_pipeline() -> None:
-    text = render(input_pipelines(facts_of("no_prefetch"), 0.0))
+    text = pipelines_text(input_pipelines(facts_of("no_prefetch"), 0.0))
     assert text.startswith("Input Range → batch → map(f)") and "batches/s then." in text
-    assert render({"pipelines": [], "text": ""}) == ""
+    assert pipelines_text({"pipelines": [], "text": ""}) == ""
 
 
 def with_counted_inputs(name: str, elements: int | None) -> InputPipeline:

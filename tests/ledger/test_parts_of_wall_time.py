@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tftracer.contract.ledger import Ledger, LedgerKind
 from tftracer.contract.stalls import GapProfile, StallCause
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED
+from tftracer.ledger.add_up_activities import SlowEntry
 from tftracer.ledger.parts_of_wall_time import ledger, long_duration, permilles
-from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, StepWait, read
-from tftracer.ledger.summary import render
+from tftracer.ledger.saved_ledger import Entry, LedgerFacts, StepWait, read
+from tftracer.session.summary_of_session import ledger_text
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.slow.record.sums_by_kind import SlowKinds
 
@@ -157,7 +158,7 @@ def test_what_slow_steps_spent_in_other_parts_is_said_to_count_there(cause: Stal
 def test_that_the_training_had_no_cpu_is_said(length: float | None, said: bool) -> None:
     answer = ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None), no_cpu_s=length), [run(1, "train")], no_lines)
     assert any("14 s (50%)" in doubt and "no CPU" in doubt for doubt in answer["doubts"]) == said
-    assert said == ("no CPU" in render(answer))
+    assert said == ("no CPU" in ledger_text(answer))
 
 
 def test_what_steps_wait_for_elements_is_input() -> None:
@@ -165,7 +166,7 @@ def test_what_steps_wait_for_elements_is_input() -> None:
     runs = [run(1, "fit"), run(2, "other")]
     answer = ledger(facts(*entries, step_waits=(StepWait("files", 15.0), StepWait("more", 6.0))), runs, no_lines)
     assert seconds(answer) == {"start": 4, "input": 21, "steps": 2, "python": 3, "end": 1}
-    assert "pipeline tells: files 15 s" in render(answer)
+    assert "pipeline tells: files 15 s" in ledger_text(answer)
     assert any("in the last second of each epoch" in doubt for doubt in answer["doubts"])
     assert not ledger(facts(*entries, step_waits=(StepWait("files", 0.1),)), runs, no_lines)["doubts"]
     all_of_it = ledger(facts(*entries, step_waits=(StepWait("files", 99.0),)), runs, no_lines)
@@ -251,7 +252,7 @@ def test_a_record_is_read_as_it_was_written_and_nonsense_as_far_as_it_makes_sens
 
 
 def test_the_summary_has_a_line_a_part() -> None:
-    text = render(ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], no_lines))
+    text = ledger_text(ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], no_lines))
     assert [line.split("  ")[0] for line in text.splitlines()[:5]] == [
         "Wall time",
         "Start, until the first step",
@@ -259,7 +260,7 @@ def test_the_summary_has_a_line_a_part() -> None:
         "Between steps",
         "After the last step",
     ]
-    assert "71.4%" in text and render(ledger(None, [], no_lines)) == ""
+    assert "71.4%" in text and ledger_text(ledger(None, [], no_lines)) == ""
 
 
 def test_slow_steps_that_waited_for_their_dataset_are_not_counted_as_waiting_for_it_as_well() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tftracer.memory_growth import saved_memory_growth, summary
+from tftracer.memory_growth import saved_memory_growth
 from tftracer.memory_growth.answer import memory_growth
 from tftracer.memory_growth.growing_types import Thing
 from tftracer.memory_growth.growth_proof import Slope
 from tftracer.memory_growth.memory_curve import Bin
 from tftracer.memory_growth.saved_memory_growth import Growth, MemoryFacts
+from tftracer.session.summary_of_session import memory_text
 
 MB = 1_000_000
 OPS = Growth(
@@ -74,4 +75,4 @@ def test_a_hostile_record_is_read_only_as_far_as_its_types_go() -> None:
     }
     memory = memory_growth(saved_memory_growth.read(hostile))
     assert len(memory["at"]) == len(memory["low"]) == len(memory["high"])
-    assert summary.render(memory)
+    assert memory_text(memory)

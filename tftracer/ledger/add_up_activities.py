@@ -69,14 +69,15 @@ COVERED = ("retrace", "checkpoint", "other_run")
 What = Union[Run, str]
 
 
-class SlowRow(NamedTuple):
+@dataclass(frozen=True)
+class SlowEntry:
     """The excess of a run's slow steps with one cause at one place."""
 
-    run: WatchedRun
+    run_id: int
     cause: str
     place: str
     inside: bool
-    own_ns: int
+    own_s: float
     times: int
 
 
@@ -251,8 +252,11 @@ class WallTimeSums:
             own_ns, times = self._slow.get(key, (0, 0))
             self._slow[key] = own_ns + round(share * excess), times + 1
 
-    def slow(self) -> list[SlowRow]:
-        return [SlowRow(*key, *sums) for key, sums in self._slow.items()]
+    def slow(self) -> list[SlowEntry]:
+        return [
+            SlowEntry(run.run_id, cause, place, inside, own_ns * 1e-9, times)
+            for (run, cause, place, inside), (own_ns, times) in self._slow.items()
+        ]
 
 
 def _shares(stall: Stall) -> list[tuple[Cause, float]]:

@@ -9,8 +9,9 @@ from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
 from tftracer.contract.session import Run, RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile, StallCause
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
+from tftracer.ledger.add_up_activities import SlowEntry
 from tftracer.ledger.rows_of_slow_steps import rows_by_code, with_causes_found_later
-from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, has_steps
+from tftracer.ledger.saved_ledger import Entry, LedgerFacts, has_steps
 from tftracer.slow.record.sums_by_kind import SlowKinds
 from tftracer.trace.units import counted, duration
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 from tftracer.contract.stalls import SlowKind, StallCause
-from tftracer.ledger.saved_ledger import SlowEntry
+from tftracer.ledger.add_up_activities import SlowEntry
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES, KindKey, Places, SlowKinds, kind_key
 
 #: Causes of rows without a place, whose slow steps may have been explained later by a period.

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tftracer.ledger.activity import MAX_DATASETS, STEPPING, STEPS
-from tftracer.ledger.add_up_activities import MAX_NAMES, MAX_SLOW, SlowRow, Sums
+from tftracer.ledger.add_up_activities import MAX_NAMES, MAX_SLOW, SlowEntry, Sums
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import LEDGER
 from tftracer.storage.untrusted import Fields, count, duration, duration_or_none, fields_of, items, moment, readers, text
@@ -22,16 +22,6 @@ class Entry:
     own_s: float
     times: int
     first_s: float | None  # of a run: the time that counts for its first step
-
-
-@dataclass(frozen=True)
-class SlowEntry:
-    run_id: int
-    cause: str
-    place: str
-    inside: bool
-    own_s: float
-    times: int
 
 
 @dataclass(frozen=True)
@@ -66,7 +56,7 @@ class LedgerFacts:
 
 def facts_of(
     sums: Sums,
-    slow: list[SlowRow],
+    slow: list[SlowEntry],
     step_waits: Mapping[str, float],
     now_ns: int,
     now: float,
@@ -90,7 +80,7 @@ def facts_of(
         end_s=end,
         asleep_s=asleep_ns * 1e-9,
         entries=tuple(entries),
-        slow=tuple(SlowEntry(row.run.run_id, row.cause, row.place, row.inside, row.own_ns * 1e-9, row.times) for row in slow),
+        slow=tuple(slow),
         step_waits=tuple(StepWait(name, seconds) for name, seconds in step_waits.items() if seconds > 0),
         no_cpu_s=None if no_cpu_ns is None else no_cpu_ns * 1e-9,
         own_cpu_s=own_cpu_s,

@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tftracer.contract.input_pipelines import InputPipeline, InputPipelines
+from tftracer.contract.ledger import Ledger, LedgerPart
+from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
 from tftracer.display.escaped_lines import without_breaks
 from tftracer.errors import TracerError
-from tftracer.input_pipelines import summary as pipelines_summary
-from tftracer.ledger import summary as ledger_summary
-from tftracer.memory_growth import summary as memory_summary
+from tftracer.input_pipelines.answer import rate_text
+from tftracer.ledger.parts_of_wall_time import long_duration
 from tftracer.session.answers import SessionSource
 from tftracer.session.steps.percentile_sketch import ERROR
 from tftracer.session.steps.statistics import total_s
@@ -51,6 +53,9 @@ NO_TRACE = "No step was traced. What a step consists of: tftracer run --trace 3 
 FEW, RARE, FOLDED = 5, 0.01, 3
 #: At most this many traces of each run, the newest, have their headlines computed again.
 MAX_RECOMPUTED = 20
+#: Maximum numbers of listed items of each part of the ledger; of pipelines: open ones first, and among them those that delay the
+#: training; and of growths of the memory, the newest first.
+MAX_ITEMS, MAX_PIPELINES, MAX_GROWTHS = 3, 3, 3
 
 
 def summarize(source: SessionSource) -> dict[str, Any]:
@@ -86,8 +91,8 @@ def summarize(source: SessionSource) -> dict[str, Any]:
 def render(summary: dict[str, Any]) -> str:
     """Return the summary for a terminal, without colours. It ends with a line break."""
     summary = without_breaks(summary)
-    parts = [_head(summary["session"]), _problems(summary["session"]), ledger_summary.render(summary["ledger"])]
-    parts += [pipelines_summary.render(summary["input_pipelines"]), memory_summary.render(summary["memory_growth"])]
+    parts = [_head(summary["session"]), _problems(summary["session"]), ledger_text(summary["ledger"])]
+    parts += [pipelines_text(summary["input_pipelines"]), memory_text(summary["memory_growth"])]
     parts += [_runs(summary["runs"])]
     recomputed = summary.get("recomputed", {})
     parts += [slow_summary.render(run, recomputed) for run in summary["runs"]]
@@ -155,6 +160,42 @@ def _problems(session: dict[str, Any]) -> str:
     """Return what went wrong in the tracer or ended the script, a paragraph for each problem."""
     messages = [problem["message"] for problem in session["problems"]]
     return "\n".join(textwrap.fill(message, WIDTH, initial_indent="! ", subsequent_indent="  ") for message in messages)
+
+
+def ledger_text(ledger: Ledger) -> str:
+    """Return the text of the ledger; "" if it is not known."""
+    if not ledger["parts"]:
+        return ""
+    rows = [["Wall time", long_duration(ledger["duration_s"]), "100.0%"]]
+    rows += [[part["name"], long_duration(part["duration_s"]), f"{part['permille'] / 10:.1f}%"] for part in ledger["parts"]]
+    head, *lines = table(rows).splitlines()
+    lines = [shortened(f"{line}  {_items(part)}".rstrip(), WIDTH) for line, part in zip(lines, ledger["parts"])]
+    text = " ".join(filter(None, [ledger["text"], ledger["advice"], *ledger["doubts"]]))
+    return "\n".join([head, *lines, *textwrap.wrap(text, WIDTH)])
+
+
+def _items(part: LedgerPart) -> str:
+    about = "about " if part["kind"] == "python" else ""
+    return ", ".join(f"{item['name']} {about}{long_duration(item['duration_s'])}" for item in part["items"][:MAX_ITEMS])
+
+
+def pipelines_text(pipelines: InputPipelines) -> str:
+    """Return the text of the pipelines, then the note about iterators that were not examined."""
+    listed = sorted(pipelines["pipelines"], key=lambda each: (not each["is_open"], each["side"] != "input"))[:MAX_PIPELINES]
+    lines = [line for each in listed for line in textwrap.wrap(f"Input {each['title']}: {_pipeline(each)}", WIDTH)]
+    return "\n".join([*lines, *textwrap.wrap(pipelines["text"], WIDTH)])
+
+
+def _pipeline(pipeline: InputPipeline) -> str:
+    predicted = pipeline["predicted_rate"]
+    limit = f"At most {rate_text(predicted)} {pipeline['unit']}/s then." if predicted is not None else ""
+    return " ".join(filter(None, [pipeline["text"], pipeline["advice"], limit]))
+
+
+def memory_text(memory: ProcessMemory) -> str:
+    """Return the text of the proven growths, followed by the reason if the memory is not known; "" if there is neither."""
+    texts = [" ".join(filter(None, [each["text"], each["advice"], *each["doubts"]])) for each in memory["growths"][:MAX_GROWTHS]]
+    return "\n".join(line for text in [*texts, memory["text"]] for line in textwrap.wrap(text, WIDTH))
 
 
 def _runs(runs: list[dict[str, Any]]) -> str:
