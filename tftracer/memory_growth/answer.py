@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import cast, get_args
 
 from tftracer.contract.memory_growth import MemoryGrowth, MemoryKind, MemoryThing, ProcessMemory
@@ -111,14 +112,7 @@ def _kind(given: str) -> MemoryKind:
 
 
 def _thing(thing: Thing) -> MemoryThing:
-    return {
-        "kind": _kind(thing.kind),
-        "name": thing.name,
-        "grown": thing.grown,
-        "rate": thing.rate,
-        "bytes_rate": thing.bytes_rate,
-        "place": thing.place,
-    }
+    return cast(MemoryThing, {**asdict(thing), "kind": _kind(thing.kind)})
 
 
 def _what(growth: Growth, is_newest: bool) -> str:
