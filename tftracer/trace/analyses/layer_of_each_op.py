@@ -148,12 +148,13 @@ def _layers(tree: LayerTree, groups: _Groups, places: list[Place]) -> list[int]:
     """Return the layer of each group. Groups that create layers come before groups that only look one up."""
     layer_of_group, ranks = [0] * len(places), list(map(_rank, groups.reading, places))
     order = sorted(range(len(places)), key=ranks.__getitem__)
-    reduced = _ReducedGradients(tree)
+    underscored: dict[str, int] = {}
     for at in paced(order, 500):
         if ranks[at] == _CREATES_LAYER:
             layer_of_group[at] = tree.add(places[at].path)
         elif groups.reading[at] == _TRANSFER and (gradient := reduced_gradient(groups.texts[at])):
-            layer_of_group[at] = reduced.layer(gradient)
+            underscored = underscored or tree.by_underscored_path()  # no group creates a layer any more
+            layer_of_group[at] = _layer_of_gradient(gradient, underscored)
         else:
             layer_of_group[at] = tree.find(places[at].path) or tree.add(_new_layer(ranks[at], places[at].path))
     return layer_of_group
@@ -176,21 +177,13 @@ def _new_layer(rank: int, path: tuple[str, ...]) -> tuple[str, ...]:
     return path[:-1] if rank == _OF_VARIABLE else path[:1] if rank == _DIFFERENTIATES else ()
 
 
-class _ReducedGradients:
-    """Finds a collective's layer by its name, such as ``dense_MatMul_grad_tuple_1``: the layer with the longest matching path."""
-
-    def __init__(self, tree: LayerTree) -> None:
-        self._tree = tree
-        self._layers: dict[str, int] | None = None
-
-    def layer(self, gradient: str) -> int:
-        if self._layers is None:
-            self._layers = self._tree.by_underscored_path()
-        for _ in range(2 * MAX_DEPTH):
-            if gradient in self._layers or not gradient:
-                break
-            gradient = gradient.rpartition("_")[0]
-        return self._layers.get(gradient, 0)
+def _layer_of_gradient(gradient: str, layers: dict[str, int]) -> int:
+    """Return the layer of a collective by its gradient, such as ``dense_MatMul_grad_tuple_1``: the one with the longest path."""
+    for _ in range(2 * MAX_DEPTH):
+        if gradient in layers or not gradient:
+            break
+        gradient = gradient.rpartition("_")[0]
+    return layers.get(gradient, 0)
 
 
 def _values_of_groups(values: Sequence[int] | Int32, groups: _Groups, otherwise: int = 0) -> Int32:
