@@ -66,7 +66,8 @@ def main(arguments: Sequence[str], say: Say) -> int:
         comparison = compare_sessions(sessions[0], sessions[1], options.run, options.by)
     outcomes = judge(comparison, rules)
     if options.junit:
-        _write_junit(options.junit, outcomes)
+        with writing(options.junit):
+            Path(options.junit).write_text(report.as_junit(outcomes), encoding="utf-8")
     as_json = json.dumps(report.as_json(comparison, outcomes), indent=1) if options.json else ""
     say(as_json or _with_colours(printable(report.as_text(comparison, outcomes))), is_safe=True)
     if options.allow_undecided:
@@ -90,10 +91,3 @@ def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
     if not after or any(file.startswith("-") for file in after):
         raise UsageError("After --, give the sessions after the change, and nothing else. Options go before the first session.")
     return arguments[:separator], after
-
-
-def _write_junit(path: str, outcomes: Sequence[object]) -> None:
-    from tftracer.comparison.report import as_junit
-
-    with writing(path):
-        Path(path).write_text(as_junit(outcomes), encoding="utf-8")  # type: ignore[arg-type]

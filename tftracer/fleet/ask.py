@@ -150,8 +150,7 @@ def _on_workers(scheduler: str, pieces: Sequence[Sequence[Partition]]) -> Iterab
 
 def _gathered(client: Any, futures: Sequence[Any]) -> list[Partials]:
     try:
-        results: list[Partials] = client.gather(futures)
-        return results
+        return list(client.gather(futures))
     except TracerError:
         raise
     except Exception as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tftracer.errors import StorageError
 from tftracer.export import parquet
@@ -84,13 +83,8 @@ def _partial(chunk: Sequence[Partition], threads: int | None) -> Partial:
             connection.execute(f"CREATE VIEW {table} AS SELECT * FROM {read_parquet(files)}")
         connection.execute("""CREATE TEMP TABLE named AS SELECT t.*, r.title AS run
             FROM traces t JOIN runs r USING (job, rank, run_id)""")
-        return {name: _columns(connection, sql) for name, sql in QUERIES.items()}
+        return {name: connection.execute(sql).fetchnumpy() for name, sql in QUERIES.items()}
     except Exception as error:
         raise StorageError(str(error).strip().split("\n")[0]) from error
     finally:
         connection.close()
-
-
-def _columns(connection: Any, sql: str) -> Columns:
-    columns: Columns = connection.execute(sql).fetchnumpy()
-    return columns

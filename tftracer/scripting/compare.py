@@ -133,7 +133,7 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
     counted = counted_steps(steps, steps.number[table["traced"][single]])
     sketched = _sketched_values(session, run)
     traces = [_measure_trace(session, trace, by) for trace in _traces(session, run)]
-    facts = session.facts
+    facts, gpus = session.facts, session.facts["gpus"]
     return Measured(
         name=session.name,
         steps=len(counted.number),
@@ -149,7 +149,7 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
         started_at=facts["started_at"] or None,
         shares=_shares(session),
         growth_rate=session.growth_rate,
-        facts={"host": facts["host"], "TensorFlow": facts["tensorflow"], "GPUs": _text(facts["gpus"])},
+        facts={"host": facts["host"], "TensorFlow": facts["tensorflow"], "GPUs": "" if gpus is None else str(gpus)},
     )
 
 
@@ -221,7 +221,3 @@ def _trace_values(traces: Sequence[_Trace]) -> dict[str, float]:
 def _over_traces(combine: Callable[[Iterable[int]], float], traces: Sequence[dict[str, int]]) -> dict[str, float]:
     """Return each op's median or shortest time over the traces; a missing op took no time."""
     return {key: float(combine(trace.get(key, 0) for trace in traces)) for key in set().union(*traces)}
-
-
-def _text(value: int | None) -> str:
-    return "" if value is None else str(value)
