@@ -82,7 +82,8 @@ class SessionFolder(_Tables):
             known = True
             table = session._table(name, trace, run, by)
             for columns in table.parts():
-                yield _with_process(columns, job, session.rank)
+                rows = len(next(iter(columns.values())))
+                yield _part({**columns, "job": np.full(rows, job, object), "rank": np.full(rows, session.rank)})
             session.forget_traces()
         if not known:
             raise UnknownError(
@@ -129,7 +130,7 @@ class ExportedFolder(_Tables):
             name: np.ma.filled(column, np.datetime64("NaT")) if column.dtype.kind == "M" else column
             for name, column in result.items()
         }
-        yield Part(len(columns["rank"]), {name: lambda column=column: column for name, column in columns.items()})  # type: ignore[misc]
+        yield _part(columns)
 
     def _read(self, table: str) -> str:
         return read_parquet([f"{self._folder}/{table}/*/*/*.parquet"])
@@ -138,7 +139,5 @@ class ExportedFolder(_Tables):
         raise UnsupportedError(f"{self.name} holds tables, and no trace to show: open the session's file.")
 
 
-def _with_process(columns: dict[str, Any], job: str, rank: int) -> Part:
-    rows = len(next(iter(columns.values())))
-    all_columns: dict[str, Any] = {**columns, "job": np.full(rows, job, object), "rank": np.full(rows, rank)}
-    return Part(rows, {name: lambda column=column: column for name, column in all_columns.items()})  # type: ignore[misc]
+def _part(columns: dict[str, Any]) -> Part:
+    return Part(len(next(iter(columns.values()))), {name: lambda column=column: column for name, column in columns.items()})  # type: ignore[misc]
