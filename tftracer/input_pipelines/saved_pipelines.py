@@ -24,6 +24,7 @@ from tftracer.storage.untrusted import (
     readers,
     text,
     texts,
+    tuple_of,
 )
 
 MAX_PIPELINES = 8
@@ -88,7 +89,6 @@ def record(facts: PipelineFacts) -> NewRecord:
 
 _short = partial(text, limit=300)
 _KINDS: Fields = {"str": _short, "float": duration}
-_STEP = readers(Transformation, kinds=_KINDS)
 
 
 def _looks(given: Any) -> tuple[Reading, ...]:
@@ -109,17 +109,11 @@ def _history(given: Any) -> tuple[Moment, ...]:
     return tuple(Moment(moment(at), duration(rate), number(wait), _short(stage)) for at, rate, wait, stage in rows)
 
 
-_PIPELINE = readers(
-    Pipeline,
-    kinds=_KINDS,
-    steps=lambda given: tuple(Transformation(**fields_of(each, _STEP)) for each in items(given)[:200]),
-    looks=_looks,
-    history=_history,
-)
+_steps = tuple_of(Transformation, 200, _KINDS)
 _FACTS = readers(
     PipelineFacts,
     kinds=_KINDS,
-    pipelines=lambda given: tuple(Pipeline(**fields_of(each, _PIPELINE)) for each in items(given)[:MAX_PIPELINES]),
+    pipelines=tuple_of(Pipeline, MAX_PIPELINES, _KINDS, steps=_steps, looks=_looks, history=_history),
     unseen=lambda given: tuple(texts(given)[:10]),
 )
 

@@ -11,7 +11,7 @@ from tftracer.ledger.activity import MAX_DATASETS, STEPPING, STEPS
 from tftracer.ledger.add_up_activities import MAX_NAMES, MAX_SLOW, SlowEntry, Sums
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import LEDGER
-from tftracer.storage.untrusted import Fields, count, duration, duration_or_none, fields_of, items, moment, readers, text
+from tftracer.storage.untrusted import Fields, count, duration, duration_or_none, fields_of, moment, readers, text, tuple_of
 
 
 @dataclass(frozen=True)
@@ -96,17 +96,14 @@ def _rank(given: Any) -> int:
 
 
 _KINDS: Fields = {"str": partial(text, limit=1000), "float": duration, "float | None": duration_or_none}
-_ENTRY = readers(Entry, kinds=_KINDS, rank=_rank)
-_SLOW = readers(SlowEntry, kinds=_KINDS)
-_STEP_WAIT = readers(StepWait, kinds=_KINDS)
 _FACTS = readers(
     LedgerFacts,
     kinds=_KINDS,
     started_at=moment,
     until=moment,
-    entries=lambda given: tuple(Entry(**fields_of(each, _ENTRY)) for each in items(given)[: MAX_NAMES + 8]),
-    slow=lambda given: tuple(SlowEntry(**fields_of(each, _SLOW)) for each in items(given)[: MAX_SLOW + 8]),
-    step_waits=lambda given: tuple(StepWait(**fields_of(each, _STEP_WAIT)) for each in items(given)[:MAX_DATASETS]),
+    entries=tuple_of(Entry, MAX_NAMES + 8, _KINDS, rank=_rank),
+    slow=tuple_of(SlowEntry, MAX_SLOW + 8, _KINDS),
+    step_waits=tuple_of(StepWait, MAX_DATASETS, _KINDS),
 )
 
 

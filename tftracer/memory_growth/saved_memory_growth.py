@@ -13,7 +13,7 @@ from tftracer.memory_growth.growth_proof import NEAR, Slope
 from tftracer.memory_growth.memory_curve import MAX_BINS, Bin
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import MEMORY
-from tftracer.storage.untrusted import Fields, count, duration, fields_of, items, moment, number, readers, text
+from tftracer.storage.untrusted import Fields, count, duration, fields_of, items, moment, readers, seconds, text, tuple_of
 
 MAX_GROWTHS = 20
 
@@ -63,15 +63,7 @@ def record(facts: MemoryFacts) -> NewRecord:
 
 
 _KINDS: Fields = {"str": partial(text, limit=300), "float": duration}
-_THING = readers(Thing, kinds=_KINDS)
-_GROWTH = readers(
-    Growth,
-    kinds=_KINDS,
-    since=moment,
-    until=moment,
-    rate=lambda given: number(given) or 0.0,
-    things=lambda given: tuple(Thing(**fields_of(each, _THING)) for each in items(given)[: MAX_THINGS + 2]),
-)
+_things = tuple_of(Thing, MAX_THINGS + 2, _KINDS)
 
 
 def _bins(given: Any) -> tuple[Bin, ...]:
@@ -83,7 +75,7 @@ _FACTS = readers(
     MemoryFacts,
     kinds=_KINDS,
     bins=_bins,
-    growths=lambda given: tuple(Growth(**fields_of(each, _GROWTH)) for each in items(given)[:MAX_GROWTHS]),
+    growths=tuple_of(Growth, MAX_GROWTHS, _KINDS, since=moment, until=moment, rate=seconds, things=_things),
 )
 
 

@@ -145,6 +145,12 @@ def rows_of(
     return lambda value: [fields_of(item, fields) for item in items(value)[:limit] if isinstance(item, dict)]
 
 
+def tuple_of(record: type, limit: int, kinds: Fields, **special: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a reader of a list of dataclasses of this type."""
+    fields = readers(record, (), kinds, **special)
+    return lambda value: tuple(record(**fields_of(item, fields)) for item in items(value)[:limit])
+
+
 #: (whether the field's name ends in ``_at``, its type as the contract writes it) -> reader.
 _READERS: dict[tuple[bool, str], Callable[[Any], Any]] = {
     (True, "float"): moment,
