@@ -165,10 +165,7 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
     by_largest = np.flatnonzero(rules.largest[trace.op[consumer]] != 0)
     by_size = by_largest[np.argsort(read[by_largest], kind="stable")]
     largest[consumer[by_size]] = read[by_size]
-    if len(graph.complete):
-        inputs[~graph.complete] = np.nan
-    else:
-        inputs[:] = np.nan
+    inputs[~graph.complete] = np.nan
     written = np.bincount(outputs.node, tensors.bytes, n).astype(np.float64)
     written[np.bincount(outputs.node, minlength=n) == 0] = np.nan
     received = np.flatnonzero(tensors.received >= 0)

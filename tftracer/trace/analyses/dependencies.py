@@ -9,7 +9,7 @@ its outputs on. A Merge reads only the latest of its inputs. No edge leads back 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,8 @@ from tftracer.trace.arrays.types import Bool, Int32, Int64
 from tftracer.trace.decode.static_graph import Source, StaticGraph, static_graph
 from tftracer.trace.model import Trace
 
+NEXT_ITERATIONS, MERGES = ("NextIteration", "RefNextIteration"), ("Merge", "RefMerge", "_XlaMerge")
+
 
 @dataclass
 class Arguments:
@@ -29,10 +31,6 @@ class Arguments:
     edge: Int64  # index of the edge
     position: Int64  # among the data inputs, from 0; one edge may stand for several inputs
     equations: dict[str, Int64]  # equation -> the Einsum nodes that have it
-
-    @classmethod
-    def none(cls) -> Arguments:
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
 
 
 @dataclass
@@ -46,8 +44,8 @@ class Graph:
     control: Bool  # [e]
     transfer: Bool  # [e] from one device to another
     source: Source
-    complete: Bool = field(default_factory=lambda: np.zeros(0, np.bool_))  # [n] whether all data inputs are among the edges
-    arguments: Arguments = field(default_factory=lambda: Arguments.none())
+    complete: Bool  # [n] whether all data inputs are among the edges
+    arguments: Arguments
 
     def __len__(self) -> int:
         return len(self.producer)
@@ -103,14 +101,14 @@ def dependencies(trace: Trace, static: StaticGraph | None = None) -> Graph:
     writer, reader = writer[kept], reader[kept]
     slot = np.concatenate([graph.slot, np.zeros(len(writer), np.int32)])
     both = np.concatenate([graph.producer, writer]), np.concatenate([graph.consumer, reader])
-    joined = _graph(trace, *both, slot, graph.source)
-    return replace(joined, source=graph.source, complete=graph.complete, arguments=graph.arguments)
+    return _graph(trace, *both, slot, graph.source, graph.complete, graph.arguments)
 
 
 def _edges_of_static_graph(trace: Trace, static: StaticGraph) -> Graph:
     if not len(static.producer):
-        graph = _graph(trace, *(np.zeros(0, np.int64),) * 3, static.source)
-        return replace(graph, complete=_complete(static, graph.producer, static.control))
+        none = np.zeros(0, np.int64)
+        complete = _complete(static, none, static.control)
+        return _graph(trace, none, none, none, static.source, complete, Arguments(none, none, {}))
     entity, edge, reader = static.entity, *_executions(static)
     writer = _latest(trace, entity, static.producer[edge], reader)
     keep = writer >= 0
@@ -118,8 +116,8 @@ def _edges_of_static_graph(trace: Trace, static: StaticGraph) -> Graph:
     complete = _complete(static, reader[~keep], static.control[edge[~keep]])
     edge, writer, reader = edge[keep], writer[keep], reader[keep]
     kept = _one_input_per_merge(trace, writer, reader, static.control[edge])
-    graph = _graph(trace, writer[kept], reader[kept], static.slot[edge[kept]], static.source)
-    return replace(graph, complete=complete, arguments=_arguments(static, edge[kept]))
+    slot, arguments = static.slot[edge[kept]], _arguments(static, edge[kept])
+    return _graph(trace, writer[kept], reader[kept], slot, static.source, complete, arguments)
 
 
 def _complete(static: StaticGraph, reader: Int64 | Int32, control: Bool) -> Bool:
@@ -132,8 +130,6 @@ def _complete(static: StaticGraph, reader: Int64 | Int32, control: Bool) -> Bool
 def _arguments(static: StaticGraph, edge: Int64) -> Arguments:
     """Return the arguments of the graph. ``edge``: [e] for each edge, the edge of the static graph that it comes from."""
     equations = {text: np.flatnonzero(is_in(static.entity, entities)) for text, entities in static.equations.items()}
-    if not len(static.argument_edge):
-        return replace(Arguments.none(), equations=equations)
     stop = np.cumsum(np.bincount(static.argument_edge, minlength=len(static.producer)))
     first = np.append(0, stop[:-1])
     counts = stop[edge] - first[edge]
@@ -142,7 +138,9 @@ def _arguments(static: StaticGraph, edge: Int64) -> Arguments:
     return Arguments(graph_edge, static.argument_position[position], equations)
 
 
-def _graph(trace: Trace, writer: Int64, reader: Int64, slot: Int64, source: Source) -> Graph:
+def _graph(
+    trace: Trace, writer: Int64, reader: Int64, slot: Int64 | Int32, source: Source, complete: Bool, arguments: Arguments
+) -> Graph:
     return Graph(
         n=trace.n,
         producer=writer.astype(np.int32),
@@ -151,6 +149,8 @@ def _graph(trace: Trace, writer: Int64, reader: Int64, slot: Int64, source: Sour
         control=slot < 0,
         transfer=trace.device[writer] != trace.device[reader],
         source=source if len(writer) else "none",
+        complete=complete,
+        arguments=arguments,
     )
 
 
@@ -201,23 +201,19 @@ def _last_at(entity: Int64, time: Int64, wanted: Int64, moment: Int64) -> Int64:
     return np.where((position >= 0) & (entity[node] == wanted), node, -1)
 
 
-def _codes(trace: Trace, *wanted: str) -> Int64:
-    return np.array([code for code, op in enumerate(trace.ops) if op in wanted], np.int64)
-
-
 def _backwards(trace: Trace, writer: Int64, reader: Int64) -> Bool:
     """Return whether each edge could close a cycle.
 
     Such an edge leads from a node to itself, or from a NextIteration that did not start before the edge's consumer.
     """
-    back = is_in(trace.op[writer], _codes(trace, "NextIteration", "RefNextIteration"))
+    back = trace.op_types_where(NEXT_ITERATIONS.__contains__)[trace.op[writer]]
     result: Bool = (back & (trace.start[writer] >= trace.start[reader])) | (writer == reader)
     return result
 
 
 def _one_input_per_merge(trace: Trace, writer: Int64, reader: Int64, control: Bool) -> Any:
     """Return which edges to keep: all, except that a Merge keeps only one data input, the one that ended last."""
-    merges = np.flatnonzero(is_in(trace.op[reader], _codes(trace, "Merge", "RefMerge", "_XlaMerge")) & ~control)
+    merges = np.flatnonzero(trace.op_types_where(MERGES.__contains__)[trace.op[reader]] & ~control)
     keep = np.ones(len(writer), np.bool_)
     order = merges[np.lexsort((trace.end[writer[merges]], reader[merges]))]
     is_last = np.ones(len(order), np.bool_)
