@@ -40,7 +40,7 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     shell = parser().parse_args(list(arguments)).shell
-    options = options_of_commands()
+    options = {name: importlib.import_module(f"tftracer.commands.{name}").parser().options for name in COMMANDS}
     names = " ".join(options)
     if shell == "fish":
         lines = [
@@ -53,8 +53,3 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
         cases = "\n".join(f'    {name}) options="{" ".join(known)}" ;;' for name, known in options.items())
         say((BASH if shell == "bash" else ZSH).format(names=names, cases=cases))
     return 0
-
-
-def options_of_commands() -> dict[str, list[str]]:
-    """Return command -> its options."""
-    return {name: importlib.import_module(f"tftracer.commands.{name}").parser().options for name in COMMANDS}

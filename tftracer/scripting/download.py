@@ -25,24 +25,21 @@ _VIEW = re.compile(r"/(runs/\d+(/ops)?|traces/\d+|compare|job(/traces/\d+)?)$")
 _SILENCE_S = 120.0
 
 
-@dataclass(frozen=True)
-class Downloaded:
-    path: str
-    name: str  # the URL without its token
-
-
 def is_url(name: str) -> bool:
     return name.startswith(("http://", "https://"))
 
 
 @contextmanager
-def downloaded(url: str, token: str | None, certificate: str | None) -> Iterator[Downloaded]:
-    """Yield a temporary file with the session, deleted after the block; open handles stay readable. Raises ``StorageError``."""
+def downloaded(url: str, token: str | None, certificate: str | None) -> Iterator[tuple[str, str]]:
+    """Yield (path of a temporary file with the session, the URL without its token). Raises ``StorageError``.
+
+    The file is deleted after the block; open handles stay readable.
+    """
     page = _Page.of(url, token, certificate)
     with tempfile.NamedTemporaryFile(prefix="tftracer-", suffix=".tftrace") as file:
         page.copy("api/job/file" if page.is_hub() else "api/session/file", file)
         file.flush()
-        yield Downloaded(file.name, page.address)
+        yield file.name, page.address
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -47,8 +47,8 @@ def open(path: str | os.PathLike[str], token: str | None = None, certificate: st
     name = os.fspath(path)
     if not is_url(name):
         return _opened(os.path.expanduser(name), name)  # noqa: PTH111 (Path drops the slashes of other names)
-    with downloaded(name, token, certificate) as file:
-        return _opened(file.path, file.name)
+    with downloaded(name, token, certificate) as (path_of_copy, address):
+        return _opened(path_of_copy, address)
 
 
 def _opened(path: str, name: str) -> Session:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tftracer.trace.analyses.physical_devices import on_stream, runs_on
 from tftracer.trace.arrays.intervals import distinct
-from tftracer.trace.arrays.types import Bool, Int32, Int64
+from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 
 
@@ -21,7 +21,8 @@ def launch_of(trace: Trace) -> Int32:
         return np.where(trace.counted, trace.launch, -1).astype(np.int32)
     result = np.full(trace.n, -1, np.int32)
     kernels = np.flatnonzero(on_stream(trace))
-    hosts = np.flatnonzero(trace.counted & _on_gpu_host(trace))
+    may_launch = runs_on(trace, DeviceKind.GPU, DeviceKind.CPU) | (trace.kind == NodeKind.LAUNCH)
+    hosts = np.flatnonzero(trace.counted & may_launch)
     if not len(kernels) or not len(hosts):
         return result
     code = _op_name_codes(trace, kernels, hosts)
@@ -35,12 +36,6 @@ def launch_of(trace: Trace) -> Int32:
     first = np.searchsorted(trace.name[hosts], code, "left")
     result[kernels] = hosts[np.maximum(at, first)]
     return result
-
-
-def _on_gpu_host(trace: Trace) -> Bool:
-    """Return [n] whether a node may launch kernels: it is an op of a GPU or a CPU, or marked as a launch."""
-    selected: Bool = runs_on(trace, DeviceKind.GPU, DeviceKind.CPU) | (trace.kind == NodeKind.LAUNCH)
-    return selected
 
 
 def _op_name_codes(trace: Trace, kernels: Int64, hosts: Int64) -> Int32:

@@ -35,7 +35,9 @@ def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()
     is_matrix = np.append(trace.op_types_where(is_matrix_op), False)[trace.op]
     flops = np.where(known_ops(trace), 0.0, np.nan)
     flops[is_matrix] = np.nan
-    called = np.flatnonzero(is_matrix & ~physical_devices.on_stream(trace) & ((input_of >= 0) | _has_outputs(trace, calls)))
+    has_tensors = input_of >= 0
+    has_tensors[list(calls.outputs)] = True
+    called = np.flatnonzero(is_matrix & ~physical_devices.on_stream(trace) & has_tensors)
     flops[called] = _flops(trace, calls, input_of, tensors, called)
     result = Arithmetic(flops, _traffic(trace, calls, input_of), is_matrix, _dtypes(calls, input_of))
     _add_hlo(calls, result)
@@ -66,12 +68,6 @@ def _add_inferred(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str
         outputs = tensors[trace.names[trace.name[node]]].outputs
         if outputs:
             calls.outputs.setdefault(node, outputs)
-
-
-def _has_outputs(trace: Trace, calls: Calls) -> np.ndarray:
-    has_outputs = np.zeros(trace.n, np.bool_)
-    has_outputs[list(calls.outputs)] = True
-    return has_outputs
 
 
 def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Inferred], rows: Int64) -> Float64:
