@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from tftracer.display.escaped_lines import shown_plainly
 from tftracer.errors import StorageError
 from tftracer.subcommand_parser import Parser
 from tftracer.terminal import Progress, Say
@@ -141,4 +142,4 @@ def _cell(value: Any) -> str:
         return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return "".join(character if character.isprintable() else "�" for character in str(value))
+    return shown_plainly(str(value))

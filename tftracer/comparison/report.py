@@ -14,7 +14,7 @@ from tftracer.comparison.odd_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
 from tftracer.comparison.wording import interval, outcome, title, value
-from tftracer.display.escaped_lines import joined
+from tftracer.display.escaped_lines import joined, shown_plainly
 from tftracer.trace.units import counted, duration
 
 _SHOWN_OPS = 10
@@ -112,15 +112,10 @@ def as_junit(outcomes: Sequence[Outcome]) -> str:
     attributes = {"name": "tftracer compare", "tests": str(len(outcomes))}
     suite = ElementTree.Element("testsuite", {**attributes, "failures": counts["FAIL"], "errors": counts["INCONCLUSIVE"]})
     for each in outcomes:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": "tftracer.compare", "name": _clean(each.rule)})
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "tftracer.compare", "name": shown_plainly(each.rule)})
         if each.state == "PASS":
-            ElementTree.SubElement(case, "system-out").text = _clean(each.why)
+            ElementTree.SubElement(case, "system-out").text = shown_plainly(each.why)
         else:
             kind = "failure" if each.state == "FAIL" else "error"
-            ElementTree.SubElement(case, kind, {"type": each.state, "message": _clean(each.why)})
+            ElementTree.SubElement(case, kind, {"type": each.state, "message": shown_plainly(each.why)})
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
-
-
-def _clean(text: str) -> str:
-    """Replace characters that are not printable by U+FFFD: XML does not allow control characters."""
-    return "".join(character if character.isprintable() else "�" for character in text)

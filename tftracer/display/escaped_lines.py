@@ -1,4 +1,4 @@
-"""Escapes line breaks in text for a terminal: otherwise a name from a hostile file could add lines to the output."""
+"""Escapes texts from files that may be hostile: a name could add lines to the output, or control a terminal or a page."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from typing import Any
 def joined(lines: Iterable[str]) -> str:
     """Join lines; a line break within one of them becomes ``\\n``."""
     return "\n".join(line.replace("\n", "\\n") for line in lines)
+
+
+def shown_plainly(text: str) -> str:
+    """Replace characters that are not printable by U+FFFD: they control a terminal, reverse a text, or are forbidden in XML."""
+    return "".join(character if character.isprintable() else "�" for character in text)
 
 
 def without_breaks(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterable, Sequence
 
+from tftracer.display.escaped_lines import shown_plainly
 from tftracer.errors import TracerError
 
 #: Maximum length of a text; longer texts are shortened, because names of ops can have any length.
@@ -20,10 +21,10 @@ _CELL = (
 
 
 def text(value: object, limit: int = MAX_CHARACTERS) -> str:
-    """Return any text as HTML: shortened, with U+FFFD in place of invisible characters (such as those that reverse the text)."""
+    """Return any text as HTML, shortened."""
     shown = str(value)
     shown = shown if len(shown) <= limit else shown[: limit - 1] + "…"
-    return html.escape("".join(character if character.isprintable() else "�" for character in shown))
+    return html.escape(shown_plainly(shown))
 
 
 def block(title: str, *parts: str) -> str:

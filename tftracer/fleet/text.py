@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tftracer.display.escaped_lines import joined
+from tftracer.display.escaped_lines import joined, shown_plainly
 from tftracer.fleet.ask import Fleet
 from tftracer.trace.summary import table
 from tftracer.trace.units import counted, duration
@@ -93,5 +93,4 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> I
 
 
 def _cell(text: str) -> str:
-    """Shorten a text, and replace characters that could control the terminal."""
-    return "".join(character if character.isprintable() else "�" for character in text)[:_WIDTH]
+    return shown_plainly(text)[:_WIDTH]
