@@ -83,10 +83,8 @@ def _execute_statements(connection: DuckDBPyConnection, sql: str, external: bool
     import duckdb
 
     invalid = (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException, duckdb.CatalogException)
-
-    writing = (
-        () if external else (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
-    )  # they could overwrite files of an exported folder
+    # These could overwrite files of an exported folder.
+    writing = () if external else (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
     try:
         statements = [(statement.query, statement.type) for statement in connection.extract_statements(sql)]
         results = []

@@ -184,9 +184,7 @@ def critical_path(
     """
     path = computed or path_of(trace, edges_of(trace, graph))
     start, end = trace.start[path.node], trace.end[path.node]
-    own = end - np.maximum(
-        start, np.minimum(path.reached, end)
-    )  # where two neighbours overlap, the time counts for the earlier one
+    own = end - np.maximum(start, np.minimum(path.reached, end))  # time in which two neighbours overlap is the earlier one's
     left_out = max(len(path.node) - limit, 0)
     return {
         "steps": _steps(trace, path, slice(left_out, None)),

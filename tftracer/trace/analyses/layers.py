@@ -40,7 +40,7 @@ _INPUT, _VARIABLES = PHASES.index("input"), PHASES.index("variables")
 def layers_of_time(trace: Trace, work: Work, placed: PlacedOps, findings: list[Finding], limit: int = MAX_LAYERS) -> Layers:
     """Return the answer for time, with at most ``limit`` layers."""
     spent = Measured(np.arange(len(work.node)), work.self_ns, placed.phase.astype(np.int64))
-    return {**_answer(trace, work, placed, spent, limit), "of": "time", "findings": findings}
+    return _answer(trace, work, placed, spent, limit, findings)
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,8 @@ def layers_of_memory(
     phase = np.append(placed.phase, 0).astype(np.int64)[at]
     lasting = np.array([op in memory.PERSISTENT for op in trace.ops] + [True])
     phase[lasting[np.append(work.op, len(trace.ops))[at]]] = _VARIABLES
-    answer = _answer(trace, work, placed, Measured(at, alive.bytes, phase), limit)
-    about = {"allocator": alive.allocator, "device": alive.device, "at_ns": alive.at_ns}
-    return {**answer, **about, "of": "memory", "findings": findings}  # type: ignore[typeddict-item]
+    answer = _answer(trace, work, placed, Measured(at, alive.bytes, phase), limit, findings)
+    return {**answer, "of": "memory", "allocator": alive.allocator, "device": alive.device, "at_ns": alive.at_ns}
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,8 @@ class Measured:
         return np.bincount(self.phase, self.amount, len(PHASES)).astype(np.float64)
 
 
-def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, limit: int) -> Layers:
+def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, limit: int, findings: list[Finding]) -> Layers:
+    """Return the answer for time."""
     layer = np.append(placed.layer, 0).astype(np.int64)[measured.work]
     node = np.append(work.node, -1)[measured.work]
     total = len(placed.tree)
@@ -125,7 +125,7 @@ def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, lim
         "allocator": "",
         "device": "",
         "at_ns": 0.0,
-        "findings": [],
+        "findings": findings,
     }
 
 

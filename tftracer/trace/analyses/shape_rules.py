@@ -268,8 +268,7 @@ def _cross_entropy(node: NodeInputs) -> list[Shape]:
 
 
 def _strided_slice(node: NodeInputs) -> list[Shape]:
-    shape, given = node.shape(0), [node.value(place) for place in (1, 2, 3)]
-    begin, end, strides = given
+    shape, begin, end, strides = node.shape(0), node.value(1), node.value(2), node.value(3)
     if shape is None or begin is None or end is None or strides is None:
         return [None]
     return [sliced_shape(shape, begin, end, strides, masks_of(node))]
