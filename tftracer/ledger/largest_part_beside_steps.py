@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
 from tftracer.ledger.parts_of_wall_time import CAUSE_NAMES
@@ -18,13 +18,11 @@ UNEXPLAINED = tuple(CAUSE_NAMES.values())
 
 
 class BesideSteps(NamedTuple):
-    kind: LedgerKind
-    share: float  # of the time since the training's first step
-    text: str  # what took that time: "Checkpoints and summaries (Checkpoint.write)"; of slow steps and runs, the largest
+    """Fields of a trace's context."""
 
-    def fields(self) -> dict[str, Any]:
-        """Return it as fields of a trace's context."""
-        return {"beside_kind": self.kind, "beside_share": self.share, "beside_text": self.text}
+    beside_kind: LedgerKind
+    beside_share: float  # of the time since the training's first step
+    beside_text: str  # what took that time: "Checkpoints and summaries (Checkpoint.write)"; of slow steps and runs, the largest
 
 
 def beside_steps(ledger: Ledger, title: str) -> BesideSteps | None:

@@ -162,7 +162,7 @@ def _take_first_calls(
         if entry.run_id not in runs or entry.first_s is None:
             continue
         excess = entry.first_s - usual[function_key(runs[entry.run_id])]
-        excess = _take_from_run(items[_KINDS[entry.rank]], entry.run_id, max(0.0, excess))
+        excess = _take(_of_run(items[_KINDS[entry.rank]], entry.run_id), max(0.0, excess))
         if excess > 0:
             items["building"].append(item(f"first call: {runs[entry.run_id]['title']}", excess, 1, entry.run_id))
     never_called_again = [
@@ -210,9 +210,10 @@ def _take_slow(
     for slow in rows:
         seconds = slow.own_s
         if slow.inside:
-            waited_s = _take_waited(items["input"], seconds) if slow.cause in WAITS_FOR_INPUT else 0.0
+            waits = [wait for wait in items["input"] if wait["name"].startswith(WITHIN_STEPS)]  # they contain these slow steps
+            waited_s = _take(waits, seconds) if slow.cause in WAITS_FOR_INPUT else 0.0
             seconds = waited_s + sum(
-                _take_from_run(items[kind], slow.run_id, seconds - waited_s) for kind in ("steps", "evaluation")
+                _take(_of_run(items[kind], slow.run_id), seconds - waited_s) for kind in ("steps", "evaluation")
             )
         else:
             seconds = min(seconds, rest["python"])
@@ -227,20 +228,6 @@ def _take_slow(
             items["slow"].append(item(name, seconds, slow.times, slow.run_id if slow.run_id in runs else None))
 
 
-def _take_waited(waits: list[LedgerItem], seconds: float) -> float:
-    """Subtract the time of slow steps that waited for their dataset from the waits within steps, which contain it.
-
-    Return the subtracted seconds.
-    """
-    taken = 0.0
-    for wait in waits:
-        if wait["name"].startswith(WITHIN_STEPS):
-            part = min(wait["duration_s"], seconds - taken)
-            wait["duration_s"] -= part
-            taken += part
-    return taken
-
-
 def _add_stop(items: list[LedgerItem], seconds: float, times: int) -> None:
     """Add a stop that only the slow-step watch has seen, not the writer's thread."""
     known = next((each for each in items if each["name"] == STOPPED), None)
@@ -251,14 +238,18 @@ def _add_stop(items: list[LedgerItem], seconds: float, times: int) -> None:
         known["times"] = (known["times"] or 0) + times
 
 
-def _take_from_run(items: list[LedgerItem], run_id: int, seconds: float) -> float:
-    """Subtract up to ``seconds`` from a run's item, and return the subtracted seconds."""
+def _take(items: Sequence[LedgerItem], seconds: float) -> float:
+    """Subtract up to ``seconds`` from the items, and return the subtracted seconds."""
+    taken = 0.0
     for each in items:
-        if each["run_id"] == run_id:
-            taken = min(seconds, each["duration_s"])
-            each["duration_s"] -= taken
-            return taken
-    return 0.0
+        part = min(each["duration_s"], seconds - taken)
+        each["duration_s"] -= part
+        taken += part
+    return taken
+
+
+def _of_run(items: list[LedgerItem], run_id: int) -> list[LedgerItem]:
+    return [each for each in items if each["run_id"] == run_id][:1]
 
 
 def _lines(profile: GapProfile | None, seconds: float) -> list[LedgerItem]:

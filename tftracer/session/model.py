@@ -166,7 +166,7 @@ class SessionModel:
         if self._known_ledger is None or self._known_ledger[0] is not self.ledger:
             self._known_ledger = self.ledger, self.ledger_message()
         beside = beside_steps(self._known_ledger[1], title)
-        return beside.fields() if beside else {"beside_share": None}
+        return beside._asdict() if beside else {"beside_share": None}
 
     def of_other_traces(self, run_id: int, step: int | None, except_trace: int = 0) -> dict[str, Any]:
         """Return the fields of a trace's context about the other traces of its run."""

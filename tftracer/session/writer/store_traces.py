@@ -129,7 +129,7 @@ class TraceWriter:
             before_input_s=trace.before_step.input_s,
             input_text=input_text,
             input_advice=input_advice,
-            **(beside.fields() if beside else {}),
+            **(beside._asdict() if beside else {}),
             feeds=len(handle.feeds),
             fed=capture.fed,
             began_at=capture.began_at,
