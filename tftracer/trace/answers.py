@@ -41,7 +41,7 @@ from tftracer.trace.analyses import (
 )
 from tftracer.trace.analyses.critical_path import MAX_STEPS
 from tftracer.trace.analyses.dependencies import Graph
-from tftracer.trace.analyses.layers import MAX_LAYERS, Alive
+from tftracer.trace.analyses.layers import MAX_LAYERS
 from tftracer.trace.analyses.memory import MAX_TENSORS
 from tftracer.trace.analyses.ops import MAX_ROWS as MAX_OPS
 from tftracer.trace.analyses.ops import By
@@ -188,29 +188,23 @@ class Answers:
         return self._resources[1]
 
     @property
-    def buffers(self) -> memory.Use:
-        """Every buffer of the step, from the outputs in the trace. Profiles have ``profile_allocations`` instead."""
-        return self._once("buffers", lambda: memory.use(self.trace, self.outputs, self.graph))
+    def tensors(self) -> memory.StepTensors:
+        """The tensors of the step: a profile's allocations if it recorded some, else the buffers of the outputs in the trace."""
 
-    @property
-    def profile_allocations(self) -> allocations.Lives | None:
-        """The allocations that a profile recorded; None if it has none, and for all other traces."""
-
-        def compute() -> allocations.Lives | None:
+        def compute() -> memory.StepTensors:
             source = self.trace.details
             recorded = source.allocations() if source is not None else None
             if source is None or recorded is None or not len(recorded.time):
-                return None
+                return memory.use(self.trace, self.outputs, self.graph)
             return allocations.lives(self.trace, recorded, source.origin)
 
-        return self._once("profile allocations", compute)
+        return self._once("tensors", compute)
 
     @property
     def curves(self) -> list[messages.MemoryCurve]:
         """Live bytes of each allocator over time, highest peak first."""
         with self._lock:
-            recorded = self.profile_allocations
-            return allocations.curves(recorded) if recorded is not None else memory.curves(self.buffers)
+            return self.tensors.curves
 
     @property
     def _resources(self) -> tuple[outputs_and_memory.Outputs, outputs_and_memory.MemoryStats]:
@@ -274,18 +268,11 @@ class Answers:
             inputs = self.trace, self.work, self.layers_of_ops
             if of == "time":
                 return layers.layers_of_time(*inputs, self.findings(), limit)
-            return layers.layers_of_memory(*inputs, self._alive(), self.findings(), limit)
+            return layers.layers_of_memory(*inputs, self.tensors.at_peak(), self.findings(), limit)
 
         if of not in ("time", "memory"):
             raise UnknownError(f"Layers are measured by time or memory, not by {of!r}.")
         return self._once(f"layers {of} {limit}", compute)
-
-    def _alive(self) -> Alive | None:
-        """Return the memory that is alive at the highest peak; None if the trace has no records of memory."""
-        recorded = self.profile_allocations
-        if recorded is not None:
-            return layers.alive_of_allocations(recorded)
-        return layers.alive_of_outputs(self.buffers, self.outputs.node)
 
     def op_totals(self, by: By = "type", with_flops: bool = False) -> dict[str, Any]:
         """Return the fields of ``over_traces.OpTotals``, for analyses over several traces of a run.
@@ -311,10 +298,7 @@ class Answers:
         """Return the memory use of each allocator and its largest tensors. ``limit``: maximum number of tensors."""
 
         def compute() -> messages.Memory:
-            recorded = self.profile_allocations
-            if recorded is not None:
-                return allocations.memory_of_allocations(self.trace, recorded, self.findings(), limit)
-            return memory.memory(self.trace, self.outputs, self.memory_stats, self.buffers, self.findings(), limit)
+            return memory.memory(self.tensors, self.memory_stats, self.findings(), limit)
 
         return self._once(f"memory {limit}", compute)
 
@@ -326,9 +310,7 @@ class Answers:
     def counters(self) -> messages.Counters:
         """Return the counters. They are not cached: they take 20 MB for 2^20 nodes, and only their inputs are cached."""
         with self._lock:
-            recorded = self.profile_allocations
-            held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.buffers)
-            return timeline_counters.counters(self.trace, self.outputs, held)
+            return timeline_counters.counters(self.trace, self.outputs, self.tensors.held())
 
     def roofline(
         self, by: RooflineBy = "name", limit: int = MAX_ROOFLINE_ROWS, other_traces: Sequence[Mapping[str, list[Roof]]] = ()

@@ -14,7 +14,7 @@ import numpy as np
 
 from tftracer.contract.session import TraceRecord
 from tftracer.export.tables.table import Part
-from tftracer.trace.analyses import allocations, memory, ops
+from tftracer.trace.analyses import ops
 from tftracer.trace.analyses.communication import transfers
 from tftracer.trace.analyses.ops import By
 from tftracer.trace.answers import Answers
@@ -130,13 +130,8 @@ class TracePart:
 
     def tensors(self) -> Part:
         """Return the outputs of ops, or a profile's allocations; largest first."""
-        answers, start = self.answers, self.times.start
-        recorded = answers.profile_allocations
-        if recorded is not None:
-            shown = recorded.largest
-            return self._part(len(shown), allocations.tensor_columns(answers.trace, recorded, shown, start))
-        shown = answers.buffers.largest
-        return self._part(len(shown), memory.tensor_columns(answers.trace, answers.outputs, answers.buffers, shown, start))
+        tensors = self.answers.tensors
+        return self._part(len(tensors.largest), tensors.columns(tensors.largest, self.times.start))
 
     def transfers(self) -> Part:
         trace, times = self.answers.trace, self.times

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tftracer.contract.basics import Finding
-from tftracer.contract.trace import Memory, MemoryCurve
-from tftracer.trace.analyses.memory import MAX_TENSORS, HeldBytes, curve_message, tensor_rows
+from tftracer.contract.trace import MemoryCurve
+from tftracer.trace.analyses.memory import Alive, HeldBytes, StepTensors, curve_message
 from tftracer.trace.arrays.columns import Coded, Columns
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.outputs_and_memory import dtype_name
@@ -24,19 +23,50 @@ _GPU = re.compile(r"GPU_(\d+)_bfc")
 
 
 @dataclass(frozen=True)
-class Lives:
+class Lives(StepTensors):
     """The tensors of a profile that lived longer than 0 ns, on the trace's clock."""
 
     recorded: Allocations
     time: Int64  # [events] ns since the trace's origin
     alloc_event: Int64  # [tensors] index of the event that allocated each
     free_ns: Int64  # [tensors] when each was freed, in ns since the trace's origin
-    largest: Int64  # indices of the tensors, largest first
+
+    def held(self) -> list[HeldBytes]:
+        return _held_bytes(self.recorded, self.time)
 
     def alive(self, curve: MemoryCurve) -> Int64:
         """Return the indices of the tensors of a curve's allocator that are alive at its peak."""
         of_curve = self.recorded.allocator[self.alloc_event] == self.recorded.allocators.index(curve["allocator"])
         return np.flatnonzero(of_curve & (self.time[self.alloc_event] <= curve["peak_ns"]) & (self.free_ns > curve["peak_ns"]))
+
+    def at_peak(self) -> Alive:
+        """Return what is alive at the highest peak. Memory from before the profile is one piece without an op."""
+        peak = self.curves[0]
+        event = self.alloc_event[self.alive(peak)]
+        size = self.recorded.bytes[event].astype(np.float64)
+        before = peak["peak_bytes"] - size.sum()
+        node, size = np.append(self.recorded.node[event], -1), np.append(size, max(before, 0.0))
+        return Alive(node, size, peak["allocator"], peak["device"], peak["peak_ns"])
+
+    def columns(self, shown: Int64, start: Int64) -> Columns:
+        """Slot, shape and consumers are not known."""
+        trace, recorded, event = self.trace, self.recorded, self.alloc_event[shown]
+        node, allocator = recorded.node[event], recorded.allocator[event]
+        shift, unknown = _shift(trace, node, start), np.ma.masked_array(np.zeros(len(event), np.int64), True)
+        return {
+            "node": lambda: np.ma.masked_less(node, 0),
+            "name": lambda: [name_of(trace, recorded, one) for one in event.tolist()],
+            "output": lambda: unknown,
+            "op": lambda: Coded(np.where(node >= 0, trace.op[node], -1), trace.ops),
+            "device": lambda: Coded(allocator, [device_of(name) for name in recorded.allocators]),
+            "allocator": lambda: Coded(allocator, recorded.allocators),
+            "bytes": lambda: recorded.bytes[event],
+            "shape": lambda: Coded(np.full(len(event), -1), []),
+            "dtype": lambda: [dtype_name(code) for code in recorded.dtype[event].tolist()],
+            "alloc_ns": lambda: self.time[event] + shift,
+            "free_ns": lambda: self.free_ns[shown] + shift,
+            "last_consumer": lambda: unknown,
+        }
 
 
 def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
@@ -46,25 +76,9 @@ def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
     free_ns = _free_times(recorded, time, alloc_event, trace.duration_ns)
     lived = free_ns > time[alloc_event]
     alloc_event, free_ns = alloc_event[lived], free_ns[lived]
-    return Lives(recorded, time, alloc_event, free_ns, np.argsort(-recorded.bytes[alloc_event], kind="stable"))
-
-
-def curves(lived: Lives) -> list[MemoryCurve]:
-    """Return the curve of each allocator, highest peak first."""
-    return [curve_message(held) for held in held_bytes(lived)]
-
-
-def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], limit: int = MAX_TENSORS) -> Memory:
-    """Return the answer with the ``limit`` largest tensors."""
-    tensors = tensor_columns(trace, lived, lived.largest[:limit], trace.start)
-    return {
-        "curves": curves(lived),
-        "tensors": tensor_rows(tensors),
-        "tensors_total": len(lived.alloc_event),
-        "temporary": [],
-        "persistent_bytes": 0.0,
-        "findings": findings,
-    }
+    curves = [curve_message(held) for held in _held_bytes(recorded, time)]
+    largest = np.argsort(-recorded.bytes[alloc_event], kind="stable")
+    return Lives(trace, curves, largest, recorded, time, alloc_event, free_ns)
 
 
 def _free_times(allocations: Allocations, time: Int64, alloc_event: Int64, end: int) -> Int64:
@@ -79,10 +93,10 @@ def _free_times(allocations: Allocations, time: Int64, alloc_event: Int64, end: 
     return np.where(freed >= 0, time[freed], end)
 
 
-def held_bytes(lived: Lives) -> list[HeldBytes]:
+def _held_bytes(recorded: Allocations, time: Int64) -> list[HeldBytes]:
     """Return the bytes of each allocator over time, highest peak first."""
-    names = lived.recorded.allocators
-    each = [HeldBytes(name, device_of(name), *_in_use(lived.recorded, lived.time, code)) for code, name in enumerate(names)]
+    names = recorded.allocators
+    each = [HeldBytes(name, device_of(name), *_in_use(recorded, time, code)) for code, name in enumerate(names)]
     return sorted(each, key=lambda held: -int(held.bytes.max()))
 
 
@@ -105,30 +119,6 @@ def name_of(trace: Trace, recorded: Allocations, event: int) -> str:
     """Return the name of the op that allocated, from the event or else from the node that was running; "" if unknown."""
     node = int(recorded.node[event])
     return recorded.ops[int(recorded.op[event])] or (trace.names[trace.name[node]] if node >= 0 else "")
-
-
-def tensor_columns(trace: Trace, lived: Lives, shown: Int64, start: Int64) -> Columns:
-    """Return the columns of some tensors; slot, shape and consumers are not known.
-
-    ``shown``: the indices of these tensors. ``start``: [n] the start of each node on the clock of the table.
-    """
-    recorded, event = lived.recorded, lived.alloc_event[shown]
-    node, allocator = recorded.node[event], recorded.allocator[event]
-    shift, unknown = _shift(trace, node, start), np.ma.masked_array(np.zeros(len(event), np.int64), True)
-    return {
-        "node": lambda: np.ma.masked_less(node, 0),
-        "name": lambda: [name_of(trace, recorded, one) for one in event.tolist()],
-        "output": lambda: unknown,
-        "op": lambda: Coded(np.where(node >= 0, trace.op[node], -1), trace.ops),
-        "device": lambda: Coded(allocator, [device_of(name) for name in recorded.allocators]),
-        "allocator": lambda: Coded(allocator, recorded.allocators),
-        "bytes": lambda: recorded.bytes[event],
-        "shape": lambda: Coded(np.full(len(event), -1), []),
-        "dtype": lambda: [dtype_name(code) for code in recorded.dtype[event].tolist()],
-        "alloc_ns": lambda: lived.time[event] + shift,
-        "free_ns": lambda: lived.free_ns[shown] + shift,
-        "last_consumer": lambda: unknown,
-    }
 
 
 def _shift(trace: Trace, node: Int64, start: Int64) -> Int64:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.layers import Layer, Layers
-from tftracer.trace.analyses import allocations, memory
+from tftracer.trace.analyses import memory
 from tftracer.trace.analyses.layer_of_each_op import PHASES, PlacedOps
 from tftracer.trace.analyses.layer_tree import OTHERS, layer_rows, row
 from tftracer.trace.analyses.ops import NO_OP, Work
@@ -43,42 +43,12 @@ def layers_of_time(trace: Trace, work: Work, placed: PlacedOps, findings: list[F
     return _answer(trace, work, placed, spent, limit, findings)
 
 
-@dataclass(frozen=True)
-class Alive:
-    """The pieces of memory of an allocator at its peak."""
-
-    node: Int64  # the node that allocated each piece, -1: not known
-    bytes: Float64
-    allocator: str
-    device: str
-    at_ns: float
-
-
-def alive_of_outputs(used: memory.Use, node_of_output: Int64) -> Alive | None:
-    """Find the pieces from the outputs in RunMetadata; None if it has no outputs that hold memory."""
-    if not used.curves:
-        return None
-    peak, pieces = used.curves[0][1], used.alive()
-    node = node_of_output[used.lives.output[used.buffers.first[pieces]]]
-    return Alive(node, used.buffers.bytes[pieces].astype(np.float64), peak["allocator"], peak["device"], peak["peak_ns"])
-
-
-def alive_of_allocations(lived: allocations.Lives) -> Alive:
-    """Find the pieces from a profile's allocations. Memory from before the profile is one piece without an op."""
-    peak = allocations.curves(lived)[0]
-    recorded, event = lived.recorded, lived.alloc_event[lived.alive(peak)]
-    size = recorded.bytes[event].astype(np.float64)
-    before = peak["peak_bytes"] - size.sum()
-    node, size = np.append(recorded.node[event], -1), np.append(size, max(before, 0.0))
-    return Alive(node, size, peak["allocator"], peak["device"], peak["peak_ns"])
-
-
 def layers_of_memory(
-    trace: Trace, work: Work, placed: PlacedOps, alive: Alive | None, findings: list[Finding], limit: int = MAX_LAYERS
+    trace: Trace, work: Work, placed: PlacedOps, alive: memory.Alive | None, findings: list[Finding], limit: int = MAX_LAYERS
 ) -> Layers:
     """Return the answer for memory. ``alive``: None if the trace has no records of memory."""
     if alive is None:
-        alive = Alive(np.zeros(0, np.int64), np.zeros(0), "", "", 0.0)
+        alive = memory.Alive(np.zeros(0, np.int64), np.zeros(0), "", "", 0.0)
     at = np.searchsorted(work.node, alive.node)
     at = np.where(np.append(work.node, -2)[at] == alive.node, at, -1)
     phase = np.append(placed.phase, 0).astype(np.int64)[at]

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -23,7 +24,7 @@ from tftracer.trace.analyses import ops as ops_
 from tftracer.trace.arrays.columns import Coded, Columns, rows_of
 from tftracer.trace.arrays.intervals import Numbering, distinct
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.arrays.types import Bool, Int32, Int64
+from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 from tftracer.trace.decode.outputs_and_memory import dtype_name
 from tftracer.trace.model import Trace
 
@@ -151,30 +152,14 @@ def curve(alloc: Int64, free: Int64, size: Int64) -> tuple[Int64, Int64]:
 
 
 @dataclass(frozen=True)
-class Use:
-    """The buffers and curves of a step."""
+class Alive:
+    """The pieces of memory of an allocator at its peak."""
 
-    lives: Lives
-    buffers: Buffers
-    curves: list[tuple[int, MemoryCurve]]  # the index into Lives.places, and the curve; highest peak first
-    largest: Int64  # buffers, largest first
-    last: Int64  # [buffers] the consumer that ended last, -1: no consumers
-
-    def alive(self) -> Int64:
-        """Return the buffers of the allocator with the highest peak that are alive at this peak."""
-        (place, highest), allocated = self.curves[0], self.buffers
-        at_peak = (allocated.alloc <= highest["peak_ns"]) & (allocated.free > highest["peak_ns"])
-        return np.flatnonzero(at_peak & (allocated.place == place))
-
-
-def use(trace: Trace, outputs: Outputs, graph: Graph) -> Use:
-    """Compute every buffer of the step, and the curves of its allocators."""
-    lives = lifetimes(trace, outputs, graph)
-    allocated = buffers(lives, outputs.ptr[lives.output])
-    curves = [(place, curve_message(_held_bytes(trace, lives, allocated, place))) for place in range(len(lives.places))]
-    curves.sort(key=lambda each: (-each[1]["peak_bytes"], each[1]["device"]))
-    largest = np.lexsort((allocated.first, -allocated.bytes))
-    return Use(lives, allocated, curves, largest, _last_of_buffers(trace, lives, allocated))
+    node: Int64  # the node that allocated each piece, -1: not known
+    bytes: Float64
+    allocator: str
+    device: str
+    at_ns: float
 
 
 class HeldBytes(NamedTuple):
@@ -186,26 +171,93 @@ class HeldBytes(NamedTuple):
     bytes: Int64
 
 
-def held_bytes(trace: Trace, used: Use) -> list[HeldBytes]:
-    """Return the bytes of each allocator over time, highest peak first."""
-    return [_held_bytes(trace, used.lives, used.buffers, place) for place, _ in used.curves]
+@dataclass(frozen=True)
+class StepTensors(ABC):
+    """The tensors of a step: the buffers of its outputs (``Use``), or a profile's allocations (``allocations.Lives``)."""
+
+    trace: Trace
+    curves: list[MemoryCurve]  # of each allocator, highest peak first
+    largest: Int64  # indices of the tensors, largest first
+
+    @abstractmethod
+    def held(self) -> list[HeldBytes]:
+        """Return the bytes of each allocator over time, highest peak first."""
+
+    @abstractmethod
+    def at_peak(self) -> Alive | None:
+        """Return what is alive at the highest peak; None if no memory is known."""
+
+    @abstractmethod
+    def columns(self, shown: Int64, start: Int64) -> Columns:
+        """Return the columns of the tensors ``shown``. ``start``: [n] the start of each node by the clock of the columns."""
 
 
-def curves(used: Use) -> list[MemoryCurve]:
-    """Return the curve of each allocator, highest peak first."""
-    return [curve for _, curve in used.curves]
+@dataclass(frozen=True)
+class Use(StepTensors):
+    """The buffers of a step."""
+
+    outputs: Outputs
+    lives: Lives
+    buffers: Buffers
+    places: list[int]  # the index into Lives.places of each curve
+    last: Int64  # [buffers] the consumer that ended last, -1: no consumers
+
+    def held(self) -> list[HeldBytes]:
+        return [_held_bytes(self.trace, self.lives, self.buffers, place) for place in self.places]
+
+    def alive(self) -> Int64:
+        """Return the buffers of the allocator with the highest peak that are alive at this peak."""
+        highest, allocated = self.curves[0], self.buffers
+        at_peak = (allocated.alloc <= highest["peak_ns"]) & (allocated.free > highest["peak_ns"])
+        return np.flatnonzero(at_peak & (allocated.place == self.places[0]))
+
+    def at_peak(self) -> Alive | None:
+        if not self.curves:
+            return None
+        peak, pieces = self.curves[0], self.alive()
+        node = self.outputs.node[self.lives.output[self.buffers.first[pieces]]]
+        return Alive(node, self.buffers.bytes[pieces].astype(np.float64), peak["allocator"], peak["device"], peak["peak_ns"])
+
+    def columns(self, shown: Int64, start: Int64) -> Columns:
+        trace, outputs, lives, allocated = self.trace, self.outputs, self.lives, self.buffers
+        output = lives.output[allocated.first[shown]]
+        node = outputs.node[output]
+        shift = (start - trace.start)[node]
+        place, places = allocated.place[shown], lives.places
+        dtypes, dtype = np.unique(outputs.dtype[output], return_inverse=True)
+        return {
+            "node": lambda: node,
+            "name": lambda: trace.names.texts(trace.name[node]),
+            "output": lambda: outputs.slot[output],
+            "op": lambda: Coded(trace.op[node], trace.ops),
+            "device": lambda: Coded(place, [trace.devices[device].name for device, _ in places]),
+            "allocator": lambda: Coded(place, [allocator for _, allocator in places]),
+            "bytes": lambda: allocated.bytes[shown],
+            "shape": lambda: Coded(outputs.shape[output], outputs.shapes.texts),
+            "dtype": lambda: Coded(dtype.reshape(-1), [dtype_name(code) for code in dtypes.tolist()]),
+            "alloc_ns": lambda: allocated.alloc[shown] + shift,
+            "free_ns": lambda: allocated.free[shown] + shift,
+            "last_consumer": lambda: np.ma.masked_less(self.last[shown], 0),
+        }
 
 
-def memory(
-    trace: Trace, outputs: Outputs, held: MemoryStats, used: Use, findings: list[Finding], limit: int = MAX_TENSORS
-) -> Memory:
-    """Return the answer with the ``limit`` largest buffers. ``held``: the nodes' memory other than outputs."""
-    tensors = tensor_columns(trace, outputs, used, used.largest[:limit], trace.start)
+def use(trace: Trace, outputs: Outputs, graph: Graph) -> Use:
+    """Compute every buffer of the step, and the curves of its allocators."""
+    lives = lifetimes(trace, outputs, graph)
+    allocated = buffers(lives, outputs.ptr[lives.output])
+    curves = [(place, curve_message(_held_bytes(trace, lives, allocated, place))) for place in range(len(lives.places))]
+    curves.sort(key=lambda each: (-each[1]["peak_bytes"], each[1]["device"]))
+    largest, last = np.lexsort((allocated.first, -allocated.bytes)), _last_of_buffers(trace, lives, allocated)
+    return Use(trace, [curve for _, curve in curves], largest, outputs, lives, allocated, [place for place, _ in curves], last)
+
+
+def memory(tensors: StepTensors, held: MemoryStats, findings: list[Finding], limit: int = MAX_TENSORS) -> Memory:
+    """Return the answer with the ``limit`` largest tensors. ``held``: the nodes' memory other than outputs."""
     return {
-        "curves": curves(used),
-        "tensors": tensor_rows(tensors),
-        "tensors_total": len(used.buffers.bytes),
-        "temporary": _temporary(trace, held.temp_bytes),
+        "curves": tensors.curves,
+        "tensors": tensor_rows(tensors.columns(tensors.largest[:limit], tensors.trace.start)),
+        "tensors_total": len(tensors.largest),
+        "temporary": _temporary(tensors.trace, held.temp_bytes),
         "persistent_bytes": float(held.persistent_bytes.sum()),
         "findings": findings,
     }
@@ -243,30 +295,6 @@ def thinned(live: Int64, peak: int) -> Int64:
     order = np.lexsort((live, np.searchsorted(begin, np.arange(n), "right")))
     ends = np.append(begin[1:], n) - 1
     return distinct(np.concatenate([order[begin], order[ends], [0, peak, n - 1]]))
-
-
-def tensor_columns(trace: Trace, outputs: Outputs, used: Use, shown: Int64, start: Int64) -> Columns:
-    """Return the columns of the buffers ``shown``. ``start``: [n] the start of each node by the clock that the columns use."""
-    lives, allocated = used.lives, used.buffers
-    output = lives.output[allocated.first[shown]]
-    node = outputs.node[output]
-    shift = (start - trace.start)[node]
-    place, places = allocated.place[shown], lives.places
-    dtypes, dtype = np.unique(outputs.dtype[output], return_inverse=True)
-    return {
-        "node": lambda: node,
-        "name": lambda: trace.names.texts(trace.name[node]),
-        "output": lambda: outputs.slot[output],
-        "op": lambda: Coded(trace.op[node], trace.ops),
-        "device": lambda: Coded(place, [trace.devices[device].name for device, _ in places]),
-        "allocator": lambda: Coded(place, [allocator for _, allocator in places]),
-        "bytes": lambda: allocated.bytes[shown],
-        "shape": lambda: Coded(outputs.shape[output], outputs.shapes.texts),
-        "dtype": lambda: Coded(dtype.reshape(-1), [dtype_name(code) for code in dtypes.tolist()]),
-        "alloc_ns": lambda: allocated.alloc[shown] + shift,
-        "free_ns": lambda: allocated.free[shown] + shift,
-        "last_consumer": lambda: np.ma.masked_less(used.last[shown], 0),
-    }
 
 
 def tensor_rows(columns: Columns) -> list[Tensor]:
