@@ -102,12 +102,12 @@ class TracePart:
             "key": lambda: _named(table),
             "op": lambda: Coded(table.op, trace.ops),
             "device": lambda: Coded(table.device, [device.name for device in trace.devices]),
-            "count": lambda: table.count,
-            "total_ns": lambda: _rounded(table.total_ns),
-            "self_ns": lambda: table.self_ns,
+            "count": lambda: table.sums.count,
+            "total_ns": lambda: _rounded(table.sums.total),
+            "self_ns": lambda: table.sums.self_ns,
             "max_ns": lambda: _rounded(table.max_ns),
-            "host_ns": lambda: _rounded(table.total_ns - table.device_ns),
-            "device_ns": lambda: _rounded(table.device_ns),
+            "host_ns": lambda: _rounded(table.sums.total - table.sums.device_ns),
+            "device_ns": lambda: _rounded(table.sums.device_ns),
             "delay_ns": lambda: np.ma.masked_array(_rounded(table.delay_ns), table.delay_ns == UNKNOWN_TIME),
             "longest_node": lambda: table.node,
             **self._flops_and_bytes(by),
@@ -118,14 +118,15 @@ class TracePart:
         """Return the columns of FLOPs and bytes. The graph and all outputs are read when one of these columns is read."""
 
         @cache
-        def table() -> ops.OpTable:
-            return ops.op_table(self.answers.trace, by, self.answers.work, _ALL, self.answers.arithmetic)
+        def sums() -> ops.FlopsAndBytes:
+            table = ops.op_table(self.answers.trace, by, self.answers.work, _ALL, self.answers.arithmetic)
+            return table.sums.flops_and_bytes
 
         return {
-            "flops": lambda: np.ma.masked_array(table().flops_and_bytes.flops, table().flops_and_bytes.no_flops),
-            "flops_unknown": lambda: _rounded(table().flops_and_bytes.flops_unknown),
-            "traffic_bytes": lambda: np.ma.masked_array(table().flops_and_bytes.bytes, table().flops_and_bytes.no_bytes),
-            "traffic_unknown": lambda: _rounded(table().flops_and_bytes.bytes_unknown),
+            "flops": lambda: np.ma.masked_array(sums().flops, sums().no_flops),
+            "flops_unknown": lambda: _rounded(sums().flops_unknown),
+            "traffic_bytes": lambda: np.ma.masked_array(sums().bytes, sums().no_bytes),
+            "traffic_unknown": lambda: _rounded(sums().bytes_unknown),
         }
 
     def tensors(self) -> Part:

@@ -153,6 +153,9 @@ class FlopsAndBytes:
     def each(self, apply: Callable[[Float64], Float64]) -> FlopsAndBytes:
         return FlopsAndBytes(apply(self.flops), apply(self.flops_unknown), apply(self.bytes), apply(self.bytes_unknown))
 
+    def __getitem__(self, rows: Int64) -> FlopsAndBytes:
+        return self.each(lambda column: column[rows])
+
 
 @dataclass(frozen=True)
 class OpTable:
@@ -162,14 +165,10 @@ class OpTable:
     keys: StringTable
     op: Int64  # codes into the trace's ops; -1: several types
     device: Int64  # codes into the trace's devices; -1: several devices
-    count: Int64
-    total_ns: Float64
-    self_ns: Float64
+    sums: Sums
     max_ns: Float64
-    device_ns: Float64
     delay_ns: Float64  # UNKNOWN_TIME if none is known
     node: Int64  # the longest execution
-    flops_and_bytes: FlopsAndBytes
     left_out: int  # rows beyond the table's limit
     unnamed: str  # shown for an empty key
 
@@ -191,39 +190,28 @@ def op_table(trace: Trace, by: By, work: Work, limit: int = MAX_ROWS, arithmetic
 def _table(
     trace: Trace, work: Work, sums: Sums, shown: Int64, key: Int64, keys: StringTable, op: Int64, device: Int64, left_out: int
 ) -> OpTable:
-    longest = sums.longest[shown]
-    return OpTable(
-        key=key,
-        keys=keys,
-        op=op,
-        device=device,
-        count=sums.count[shown],
-        total_ns=sums.total[shown],
-        self_ns=sums.self_ns[shown],
-        max_ns=np.maximum(work.execution_ns, work.duration)[longest].astype(np.float64),
-        device_ns=sums.device_ns[shown],
-        delay_ns=np.where(sums.delays[shown] > 0, sums.delay[shown], UNKNOWN_TIME),
-        node=work.node[longest],
-        flops_and_bytes=sums.flops_and_bytes.each(lambda column: column[shown]),
-        left_out=left_out,
-        unnamed=NO_OP if keys is trace.ops else "",
-    )
+    sums = sums.only(shown)
+    max_ns = np.maximum(work.execution_ns, work.duration)[sums.longest].astype(np.float64)
+    delay_ns = np.where(sums.delays > 0, sums.delay, UNKNOWN_TIME)
+    unnamed = NO_OP if keys is trace.ops else ""
+    return OpTable(key, keys, op, device, sums, max_ns, delay_ns, work.node[sums.longest], left_out, unnamed)
 
 
 def _columns(trace: Trace, table: OpTable, total: float) -> dict[str, Values]:
     """Return the columns of OpRow. Shares are shares of ``total``."""
+    sums = table.sums
     return {
         "key": [key or table.unnamed for key in table.keys.texts(table.key)],
         "op": Coded(table.op, trace.ops),
         "device": Coded(table.device, [device.name for device in trace.devices]),
-        "count": table.count,
-        "total_ns": table.total_ns,
-        "self_ns": table.self_ns,
-        "mean_ns": table.total_ns / table.count,
+        "count": sums.count,
+        "total_ns": sums.total,
+        "self_ns": sums.self_ns,
+        "mean_ns": sums.total / sums.count,
         "max_ns": table.max_ns,
-        "share": table.total_ns / (total or 1.0),
-        "host_ns": table.total_ns - table.device_ns,
-        "device_ns": table.device_ns,
+        "share": sums.total / (total or 1.0),
+        "host_ns": sums.total - sums.device_ns,
+        "device_ns": sums.device_ns,
         "delay_ns": _or_none(table.delay_ns, table.delay_ns == UNKNOWN_TIME),
         "node": table.node,
     }
@@ -248,7 +236,7 @@ def op_statistics(
     return {
         "by": by,
         "rows": cast(
-            "list[ComputingOpRow]", rows_of({**_columns(trace, table, total), **_arithmetic_columns(table.flops_and_bytes)})
+            "list[ComputingOpRow]", rows_of({**_columns(trace, table, total), **_arithmetic_columns(table.sums.flops_and_bytes)})
         ),
         "left_out": table.left_out,
         "total_ns": total,
@@ -282,7 +270,7 @@ def rows_by_type(trace: Trace, node: Int64, amount: Int64, own: Int64) -> list[O
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums for each code of a grouping."""
+    """Sums for each code of a grouping, or for each row of a table."""
 
     count: Int64  # executions of ops
     total: Float64
@@ -292,6 +280,9 @@ class Sums:
     delays: Float64  # number of known delays
     longest: Int64  # position in Work of the longest execution
     flops_and_bytes: FlopsAndBytes
+
+    def only(self, rows: Int64) -> Sums:
+        return Sums(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
 def _sums(work: Work, code: Int32, groups: int, arithmetic: Arithmetic | None = None) -> Sums:
