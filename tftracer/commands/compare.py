@@ -16,8 +16,6 @@ from tftracer.terminal import GREEN, RED, YELLOW, Progress, Say, coloured, print
 
 PASS, FAIL, INCONCLUSIVE = 0, 4, 5
 COLOURS = {"PASS": GREEN, "FAIL": RED, "INCONCLUSIVE": YELLOW}
-
-
 SUMMARY = "compares sessions before and after a change; with rules, it is a gate for CI"
 
 

@@ -18,7 +18,6 @@ SIZES = (512, 1024, 2048, 4096)
 #: Number of bytes that are copied: far more than caches hold. Fewer are copied only if memory is short.
 COPIED_BYTES = 256 << 20
 
-
 _GROWTH = 8.0  # factor by which a product's work grows when its size doubles
 
 

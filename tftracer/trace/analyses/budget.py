@@ -77,7 +77,7 @@ def activity(trace: Trace, group: Group) -> Activity:
     nodes_of_group = np.flatnonzero(physical_devices.members(trace, group) & ~_is_background(trace, group))
     kind, device = trace.kind[nodes_of_group], trace.device[nodes_of_group]
     start, end, scheduled = trace.start[nodes_of_group], trace.end[nodes_of_group], trace.scheduled[nodes_of_group]
-    launch = _launches(trace, group)[device] & (kind != NodeKind.COMMUNICATION) if len(nodes_of_group) else np.zeros(0, bool)
+    launch = _launches(trace, group)[device] & (kind != NodeKind.COMMUNICATION)
     waited = (scheduled != UNKNOWN_TIME) & (scheduled < start)
 
     def cover(selected: Bool) -> Cover:

@@ -101,10 +101,9 @@ def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
     why[edges.consumer[order]] = edges.reason[order]
     counted = np.flatnonzero(trace.counted)
     orphans = counted[predecessor[counted] < 0]  # nodes without a predecessor
-    if len(orphans):
-        assumed = _ended_before(trace, edges.rank, counted, orphans)
-        predecessor[orphans] = assumed
-        why[orphans[assumed >= 0]] = _TIME
+    assumed = _ended_before(trace, edges.rank, counted, orphans)
+    predecessor[orphans] = assumed
+    why[orphans[assumed >= 0]] = _TIME
     return predecessor, why
 
 
@@ -149,7 +148,7 @@ def slack_of(trace: Trace, edges: Edges) -> Float64:
                 current, latest_start = c, latest[c] - duration[c]
             if latest_start < latest[p]:
                 latest[p] = latest_start
-    slack = np.maximum(np.array(latest, np.float64) - trace.end, 0.0) if trace.n else np.zeros(0)
+    slack = np.maximum(np.array(latest, np.float64) - trace.end, 0.0)
     slack[~trace.counted] = -1.0
     return slack
 

@@ -125,8 +125,6 @@ def buffers(lives: Lives, ptr: Int64) -> Buffers:
     begin = np.flatnonzero(first)
     buffer_of = np.empty(n, np.int64)
     buffer_of[order] = group
-    if not n:
-        return Buffers(alloc, free, lives.bytes, place, begin, buffer_of)
     ends = np.maximum.reduceat(free, begin)
     sizes = np.maximum.reduceat(lives.bytes[order], begin)
     return Buffers(alloc[begin], ends, sizes, place[begin], order[begin], buffer_of)
@@ -134,9 +132,7 @@ def buffers(lives: Lives, ptr: Int64) -> Buffers:
 
 def _reached(free: Int64, new: Bool) -> Int64:
     """Return the running maximum of ``free``, which starts again at each position where ``new`` is True."""
-    if not len(free):
-        return free
-    lift = (np.cumsum(new) - 1) * (int(free.max()) + 1)  # separates the ranges of the addresses
+    lift = (np.cumsum(new) - 1) * (int(free.max(initial=0)) + 1)  # separates the ranges of the addresses
     reached: Int64 = np.maximum.accumulate(free + lift) - lift
     return reached
 

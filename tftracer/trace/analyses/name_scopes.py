@@ -61,7 +61,7 @@ class _Named:
 
 
 def _named(names: StringTable, text: bytes, name: Int32) -> _Named:
-    present = np.flatnonzero(np.bincount(name, minlength=1)) if len(name) else np.zeros(0, np.int64)
+    present = np.flatnonzero(np.bincount(name))
     slashes = np.flatnonzero(np.frombuffer(text, np.uint8) == _SLASH)
     begin, end = names.offsets[present], names.offsets[present + 1]
     return _Named(present, begin, end, slashes, np.searchsorted(slashes, begin), np.searchsorted(slashes, end))

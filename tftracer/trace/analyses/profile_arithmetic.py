@@ -125,8 +125,6 @@ def _add_hlo(calls: Calls, result: Arithmetic) -> None:
     ``is_matrix`` of such an op means that it has FLOPs, or that its FLOPs are not known: the compiled op may contain a matrix op.
     """
     compiled = np.flatnonzero(calls.hlo_of >= 0)
-    if not len(compiled):
-        return
     index = calls.hlo_of[compiled]
     result.flops[compiled] = np.array([one.flops for one in calls.hlo], np.float64)[index]
     result.bytes[compiled] = np.array([one.bytes for one in calls.hlo], np.float64)[index]

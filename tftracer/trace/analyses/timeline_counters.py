@@ -33,7 +33,6 @@ from tftracer.trace.model import DeviceKind, NodeKind, Trace
 MAX_BYTES = 1 << 53
 RUNNING, READY, IN_FLIGHT, MEMORY = "Ops running", "Ops ready", "Bytes in flight", "Memory"
 
-
 CounterOrMissing = Union[Counter, MissingCounter]
 
 
