@@ -149,13 +149,11 @@ def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, s
         "trace_slow": options.trace_slow,
         "export_dir": _absolute(options.export_dir),
     }
-    output = _absolute(options.output)
-    trace = [options.trace, options.first_step] if options.trace else None
     settings = {
         "pid": os.getpid(),
         "server": server,
-        "trace": trace,
-        "output": output,
+        "trace": [options.trace, options.first_step] if options.trace else None,
+        "output": _absolute(options.output),
         "stay": options.stay,
         "sessions": sessions_of_one_command.new_list(),
     }
