@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from tftracer.trace.analyses.op_kinds import is_named
 from tftracer.trace.arrays.intervals import is_in
-from tftracer.trace.arrays.types import Float64, Int64
+from tftracer.trace.arrays.types import Float64, Int64, Rows
 
 #: The share of steps that are left out as warming up.
 WARM_UP = 0.1
@@ -25,15 +24,12 @@ BLOCK = 200
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(Rows):
     """One row per step, in order."""
 
     number: Int64
     start_ns: Int64
     duration_ns: Int64
-
-    def only(self, selected: npt.NDArray[np.bool_] | slice) -> Steps:
-        return Steps(self.number[selected], self.start_ns[selected], self.duration_ns[selected])
 
 
 def counted_steps(steps: Steps, traced: Int64) -> Steps:

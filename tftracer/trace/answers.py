@@ -246,7 +246,8 @@ class Answers:
                 self.context = replace(self.context, **watched)
                 self._computed.pop("verdict", None)
             if other_traces:
-                return self._verdict(over_traces.of_messages([self.op_totals("name"), *other_traces]))
+                totals = [over_traces.OpTotals(**each) for each in (self.op_totals("name"), *other_traces)]
+                return self._verdict(over_traces.over_traces(totals))
             return self._once("verdict", self._verdict)
 
     def _verdict(self, ops_over_traces: over_traces.OpsOverTraces | None = None) -> messages.Verdict:

@@ -23,7 +23,7 @@ from tftracer.trace.analyses.layer_tree import OTHERS, layer_rows, row
 from tftracer.trace.analyses.ops import NO_OP, Work
 from tftracer.trace.arrays.groups import largest_in_groups
 from tftracer.trace.arrays.intervals import Numbering
-from tftracer.trace.arrays.types import Bool, Float64, Int64
+from tftracer.trace.arrays.types import Float64, Int64, Rows
 from tftracer.trace.model import Trace
 
 #: Limits of an answer's rows.
@@ -59,15 +59,12 @@ def layers_of_memory(
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Rows):
     """The amounts that are distributed over the layers."""
 
     work: Int64  # positions in Work, -1: the op is not known
     amount: Float64  # ns or bytes
     phase: Int64
-
-    def only(self, selected: Bool) -> Measured:
-        return Measured(self.work[selected], self.amount[selected], self.phase[selected])
 
     def by_phase(self) -> Float64:
         """Return [phases] sums."""

@@ -18,7 +18,7 @@ Devices that repeat the executions of other devices are left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 import numpy as np
@@ -34,7 +34,7 @@ from tftracer.trace.arrays.columns import Coded, Values, rows_of
 from tftracer.trace.arrays.groups import largest_first, largest_in_groups
 from tftracer.trace.arrays.intervals import fair_shares
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
+from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64, Rows
 from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.model import UNKNOWN_TIME, Trace
 
@@ -60,7 +60,7 @@ CALLS = frozenset([
 
 
 @dataclass(frozen=True)
-class Work:
+class Work(Rows):
     """The contribution of each counted node to its row; one entry per counted node."""
 
     node: Int64  # index in the trace
@@ -72,10 +72,6 @@ class Work:
     on_stream: Bool
     launched: Bool  # counted under the op that launched it
     execution_ns: Int64  # for a launch, its time and that of everything it launched; 0 for kernels and copies with a launch
-
-    def only(self, selected: Bool) -> Work:
-        """Return the selected entries."""
-        return Work(*(getattr(self, f.name)[selected] for f in fields(self)))
 
 
 def work_of(trace: Trace) -> Work:
@@ -269,7 +265,7 @@ def rows_by_type(trace: Trace, node: Int64, amount: Int64, own: Int64) -> list[O
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Rows):
     """Sums for each code of a grouping, or for each row of a table."""
 
     count: Int64  # executions of ops
@@ -280,9 +276,6 @@ class Sums:
     delays: Float64  # number of known delays
     longest: Int64  # position in Work of the longest execution
     flops_and_bytes: FlopsAndBytes
-
-    def only(self, rows: Int64) -> Sums:
-        return Sums(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
 def _sums(work: Work, code: Int32, groups: int, arithmetic: Arithmetic | None = None) -> Sums:

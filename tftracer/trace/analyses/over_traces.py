@@ -208,11 +208,6 @@ def over_traces(traces: Sequence[OpTotals]) -> OpsOverTraces:
     )
 
 
-def of_messages(messages: Sequence[Mapping[str, Any]]) -> OpsOverTraces:
-    """Combine messages: the answer of ``Answers.op_totals`` for each trace."""
-    return over_traces([OpTotals(**message) for message in messages])
-
-
 def row_medians(values: Float64) -> Float64:
     """Return the median of the known values of each row; NaN if there are none. (NumPy's nanmedian loops over the rows.)"""
     known = np.count_nonzero(~np.isnan(values), axis=1)

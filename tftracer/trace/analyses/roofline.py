@@ -16,7 +16,7 @@ tensors in a cache.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -29,7 +29,7 @@ from tftracer.trace.analyses.physical_devices import Group, physical_devices
 from tftracer.trace.analyses.roofs import Executions, Limit, Roofs, best_rates, kind_of, roofs_of
 from tftracer.trace.arrays.groups import largest_in_groups
 from tftracer.trace.arrays.intervals import distinct
-from tftracer.trace.arrays.types import Bool, Float64, Int64
+from tftracer.trace.arrays.types import Bool, Float64, Int64, Rows
 from tftracer.trace.decode.outputs_and_memory import dtype_name
 from tftracer.trace.decode.tensor_shapes import plain_types
 from tftracer.trace.model import NodeKind, Trace, TraceContext
@@ -105,7 +105,7 @@ def _executions(trace: Trace, work: Work, arithmetic: Arithmetic, groups: list[G
 
 
 @dataclass(frozen=True)
-class _Sums:
+class _Sums(Rows):
     """Sums, one entry per row."""
 
     code: Int64  # code of the name or of the op type
@@ -116,9 +116,6 @@ class _Sums:
     flops: Float64
     bytes: Float64
     longest: Int64  # position among the executions
-
-    def only(self, rows: Int64) -> _Sums:
-        return _Sums(*(getattr(self, each.name)[rows] for each in fields(self)))
 
     @classmethod
     def of(cls, code: Int64, executions: Executions) -> _Sums:
