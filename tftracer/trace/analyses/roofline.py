@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import NO_OP, Work
 from tftracer.trace.analyses.physical_devices import Group, physical_devices
 from tftracer.trace.analyses.roofs import Executions, Limit, Roofs, best_rates, kind_of, roofs_of
+from tftracer.trace.arrays.columns import Coded, Values, rows_of
 from tftracer.trace.arrays.groups import largest_in_groups
 from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Bool, Float64, Int64, Rows
@@ -136,39 +137,31 @@ class _Sums(Rows):
 def _rows(
     trace: Trace, work: Work, at: Int64, by: By, groups: list[Group], names: dict[int, str], roofs: Roofs, sums: _Sums
 ) -> list[RooflineRow]:
-    position = at[sums.longest]
-    limits: dict[tuple[str, str], list[Limit]] = {}
-    rows: list[RooflineRow] = []
-    for code, group_index, dtype, count, total, flops, moved, op, node in zip(
-        *(getattr(sums, each).tolist() for each in ("code", "group", "dtype", "count", "total_ns", "flops", "bytes")),
-        (sums.code if by == "type" else work.op[position]).tolist(),
-        work.node[position].tolist(),
-    ):
-        group, number_type, op_type = groups[group_index], names[dtype], trace.ops[op]
-        kind, rate, traffic = kind_of(group), flops / total * 1e9, moved / total * 1e9
-        if (kind, number_type) not in limits:
-            limits[kind, number_type] = roofs.limits(kind, number_type)
-        share, source = _share_of_roof(limits[kind, number_type], rate, traffic)
-        rows.append(
-            {
-                "key": (op_type or NO_OP) if by == "type" else trace.names[code],
-                "op": op_type,
-                "device": group.key,
-                "kind": kind,
-                "dtype": number_type,
-                "count": count,
-                "total_ns": total,
-                "flops": flops,
-                "bytes": moved,
-                "flops_per_s": rate,
-                "bytes_per_s": traffic,
-                "intensity": flops / moved if moved else None,
-                "of_roof": share,
-                "judged_by": source,
-                "node": node,
-            }
-        )
-    return rows
+    position, kinds = at[sums.longest], [kind_of(group) for group in groups]
+    keys, unnamed = (trace.ops, NO_OP) if by == "type" else (trace.names, "")
+    rate, traffic = sums.flops / sums.total_ns * 1e9, sums.bytes / sums.total_ns * 1e9
+    limits = {(kind, name): roofs.limits(kind, name) for kind in set(kinds) for name in names.values()}
+    rows = zip(sums.group.tolist(), sums.dtype.tolist(), rate.tolist(), traffic.tolist())
+    judged = [_share_of_roof(limits[kinds[group], names[dtype]], flops, moved) for group, dtype, flops, moved in rows]
+    intensity = np.divide(sums.flops, sums.bytes, out=np.full(len(rate), np.nan), where=sums.bytes > 0)
+    columns: dict[str, Values] = {
+        "key": [key or unnamed for key in keys.texts(sums.code)],
+        "op": Coded(sums.code if by == "type" else work.op[position], trace.ops),
+        "device": Coded(sums.group, [group.key for group in groups]),
+        "kind": Coded(sums.group, kinds),
+        "dtype": [names[code] for code in sums.dtype.tolist()],
+        "count": sums.count,
+        "total_ns": sums.total_ns,
+        "flops": sums.flops,
+        "bytes": sums.bytes,
+        "flops_per_s": rate,
+        "bytes_per_s": traffic,
+        "intensity": np.ma.masked_invalid(intensity),
+        "of_roof": [share for share, _ in judged],
+        "judged_by": [source for _, source in judged],
+        "node": work.node[position],
+    }
+    return cast("list[RooflineRow]", rows_of(columns))
 
 
 def _share_of_roof(limits: list[Limit], rate: float, traffic: float) -> tuple[float | None, RoofSource | None]:

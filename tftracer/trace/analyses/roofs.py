@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.contract.machine import GpuDevice, MeasuredRoof
+from tftracer.contract.machine import GpuDevice
 from tftracer.contract.roofline import Roof, RoofSource, RoofWords
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.arrays.intervals import distinct
@@ -88,34 +88,33 @@ def roofs_of(
     present = [groups[code] for code in distinct(executions.group).tolist()]
     for kind in sorted({kind_of(group) for group in present}):
         of_kind = [group for group in present if kind_of(group) == kind]
-        _add_measured(result, kind, of_kind, context)
+        found: list[tuple[RoofSource, list[Roof], str]] = [("measured", *_measured(kind, of_kind, context))]
         if kind == "GPU":
-            _add_peaks(result, _peaks(trace, of_kind, context.gpu_devices))
-        _add_best(result, kind, own, other_traces)
+            found.append(("peak", *_peak(_peaks(trace, of_kind, context.gpu_devices))))
+        found.append(("best", *_best(kind, own, other_traces)))
+        for source, roofs, text in found:
+            result.roofs += roofs
+            result.words.append({"source": source, "device": kind, "text": text})
     return result
 
 
-def _add_measured(result: Roofs, kind: str, groups: list[Group], context: TraceContext) -> None:
+def _measured(kind: str, groups: list[Group], context: TraceContext) -> tuple[list[Roof], str]:
+    """Return the roofs of a kind of device, and a sentence on them."""
     roof = context.measured_roof
     if roof is None:
-        text = "Not measured. Run tftracer roof --save on the machine that trains, and open the session there."
-    elif len({(group.job, group.task) for group in groups}) > 1:
-        text = "The trace has several processes, and other machines may have run them. Rates were measured on one machine only."
-    else:
-        text = _add_measured_device(result, kind, roof, context.gpu_devices)
-    result.words.append({"source": "measured", "device": kind, "text": text})
-
-
-def _add_measured_device(result: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevice]) -> str:
+        return [], "Not measured. Run tftracer roof --save on the machine that trains, and open the session there."
+    if len({(group.job, group.task) for group in groups}) > 1:
+        why = "The trace has several processes, and other machines may have run them."
+        return [], f"{why} Rates were measured on one machine only."
     device = next((device for device in roof["devices"] if device["kind"] == kind), None)
-    gpu_names = {gpu["name"] for gpu in gpus} - {""}
+    gpu_names = {gpu["name"] for gpu in context.gpu_devices} - {""}
     if device is None or (kind == "GPU" and gpu_names and device["title"] not in gpu_names):
-        return f"tftracer roof did not measure this {kind}. Run it again where TensorFlow sees the {kind}."
-    result.roofs += [_roof("measured", kind, rate["dtype"], rate["flops_per_s"]) for rate in device["rates"]]
+        return [], f"tftracer roof did not measure this {kind}. Run it again where TensorFlow sees the {kind}."
+    roofs = [_roof("measured", kind, rate["dtype"], rate["flops_per_s"]) for rate in device["rates"]]
     if device["bytes_per_s"] is not None:
-        result.roofs.append(_roof("measured", kind, "", device["bytes_per_s"]))
+        roofs.append(_roof("measured", kind, "", device["bytes_per_s"]))
     day = time.strftime("%Y-%m-%d", time.gmtime(min(max(roof["measured_at"], 0.0), 4e9)))
-    return f"Measured by tftracer roof on {day}: {device['title']}. {roof['doubt']}".strip()
+    return roofs, f"Measured by tftracer roof on {day}: {device['title']}. {roof['doubt']}".strip()
 
 
 def _peaks(trace: Trace, groups: list[Group], gpus: list[GpuDevice]) -> Peaks:
@@ -128,12 +127,11 @@ def _peaks(trace: Trace, groups: list[Group], gpus: list[GpuDevice]) -> Peaks:
     return next((of_gpu for of_gpu in peaks_of_gpus if of_gpu.peaks), peaks_of_gpus[0])
 
 
-def _add_peaks(result: Roofs, known: Peaks) -> None:
-    result.roofs += [_roof("peak", "GPU", peak.dtype, peak.flops_per_s, peak.unit) for peak in known.peaks]
+def _peak(known: Peaks) -> tuple[list[Roof], str]:
+    roofs = [_roof("peak", "GPU", peak.dtype, peak.flops_per_s, peak.unit) for peak in known.peaks]
     if known.bytes_per_s is not None:
-        result.roofs.append(_roof("peak", "GPU", "", known.bytes_per_s))
-    text = f"Peak rates of {known.words}." if known.peaks else known.words
-    result.words.append({"source": "peak", "device": "GPU", "text": text})
+        roofs.append(_roof("peak", "GPU", "", known.bytes_per_s))
+    return roofs, f"Peak rates of {known.words}." if known.peaks else known.words
 
 
 def best_rates(groups: list[Group], executions: Executions, names: dict[int, str]) -> list[Roof]:
@@ -154,19 +152,18 @@ def best_rates(groups: list[Group], executions: Executions, names: dict[int, str
     return best
 
 
-def _add_best(result: Roofs, kind: str, own: Sequence[Roof], other_traces: Sequence[Sequence[Roof]]) -> None:
-    """Add the highest rates among the trace's own rates and those of other traces."""
+def _best(kind: str, own: Sequence[Roof], other_traces: Sequence[Sequence[Roof]]) -> tuple[list[Roof], str]:
+    """Return the highest rates among the trace's own rates and those of other traces."""
     best: dict[str, Roof] = {}
     elsewhere: list[Roof] = [{**roof, "node": -1} for rates in other_traces for roof in rates]
     for roof in [*own, *elsewhere]:
         if roof["device"] == kind and (roof["dtype"] not in best or roof["rate"] > best[roof["dtype"]]["rate"]):
             best[roof["dtype"]] = roof
-    result.roofs += best.values()
     traces = sum(any(roof["device"] == kind for roof in rates) for rates in (own, *other_traces))
-    text = f"Best rates of {f'{traces} traces of this run' if traces > 1 else 'this trace'}, not the machine's peak rates."
     if not traces:
-        text = f"No op of this trace took {MIN_NS / 1000:.0f} µs or more, so there is no best rate."
-    result.words.append({"source": "best", "device": kind, "text": text})
+        return [], f"No op of this trace took {MIN_NS / 1000:.0f} µs or more, so there is no best rate."
+    of_traces = f"{traces} traces of this run" if traces > 1 else "this trace"
+    return list(best.values()), f"Best rates of {of_traces}, not the machine's peak rates."
 
 
 def _roof(source: RoofSource, kind: str, dtype: str, rate: float, unit: str = "", node: int = -1) -> Roof:
