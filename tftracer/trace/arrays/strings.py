@@ -136,56 +136,17 @@ def hashed(strings: StringTable) -> Hashed:
     return strings.hashed
 
 
-def numbered(hashes: UInt64) -> tuple[Int32, Int64]:
-    """Return (code of each hash, index of the first hash with each code). Codes are in the order of first appearance."""
-    if len(hashes) and (hashes == hashes[0]).all():
-        return np.zeros(len(hashes), np.int32), np.zeros(1, np.int64)
-    codes, first = _common(hashes)
-    if not len(first):
-        return _by_slots(hashes)
-    rest = np.flatnonzero(codes < 0)
-    if len(rest):
-        rest_codes, rest_first = _by_slots(hashes[rest])
-        codes[rest] = rest_codes + len(first)
-        first = np.concatenate([first, rest[rest_first]])
-    order = np.argsort(first)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return rank[codes] if len(rank) else codes, first[order]
-
-
-_SAMPLE = 4096
-_MIN_TO_SAMPLE = 1 << 15  # for fewer hashes a sample costs more than it saves
-_SLOT_BITS = 16
 _MAX_SLOT_BITS = 20
 
 
-def _common(hashes: UInt64) -> tuple[Int32, Int64]:
-    """Do the same as ``numbered`` for strings among the first _SAMPLE; other strings get code -1.
+def numbered(hashes: UInt64) -> tuple[Int32, Int64]:
+    """Return (code of each hash, index of the first hash with each code). Codes are in the order of first appearance.
 
-    This is fast for steps with loops, which repeat the same ops. Return no codes if there are few hashes, or if more than half of
-    the sample are distinct.
+    Uses a hash table: a slot belongs to its first hash, and the other hashes in it are sorted. Takes a third of the time of
+    sorting all hashes.
     """
-    first = _by_slots(hashes[:_SAMPLE])[1] if len(hashes) > _MIN_TO_SAMPLE else np.zeros(0, np.int64)
-    if not 0 < len(first) <= _SAMPLE // 2:
-        return np.zeros(0, np.int32), first[:0]
-    slots = np.zeros(1 << _SLOT_BITS, np.int32)
-    common = hashes[first]
-    slots[(common >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)] = np.arange(len(first), dtype=np.int32)
-    codes = slots[(hashes >> np.uint64(64 - _SLOT_BITS)).view(np.int64)]
-    hit = common[codes] == hashes
-    codes[~hit] = -1
-    kept = codes[first] >= 0  # a string that lost its slot to another has no code here
-    renumbered = np.cumsum(kept, dtype=np.int32) - 1
-    table = np.append(renumbered, np.int32(-1))
-    return table[codes], first[kept]
-
-
-def _by_slots(hashes: UInt64) -> tuple[Int32, Int64]:
-    """Do the same as ``numbered``, with a hash table: a slot belongs to its first hash, and the other hashes in it are sorted.
-
-    Takes a third of the time of sorting all hashes.
-    """
+    if len(hashes) and (hashes == hashes[0]).all():
+        return np.zeros(len(hashes), np.int32), np.zeros(1, np.int64)
     bits = min(max((4 * len(hashes)).bit_length(), 8), _MAX_SLOT_BITS)
     slot = (hashes >> np.uint64(64 - bits)).view(np.int64)
     place = np.arange(len(hashes), dtype=np.int32)
@@ -194,23 +155,10 @@ def _by_slots(hashes: UInt64) -> tuple[Int32, Int64]:
     owner = slots[slot]
     colliding = np.flatnonzero(hashes[owner] != hashes)
     if len(colliding):
-        codes, first = _sorted(hashes[colliding])
-        owner[colliding] = colliding[first][codes]
+        _, first, code = np.unique(hashes[colliding], return_index=True, return_inverse=True)
+        owner[colliding] = colliding[first][code]
     is_first = owner == place
     return (np.cumsum(is_first, dtype=np.int32) - np.int32(1))[owner], np.flatnonzero(is_first)
-
-
-def _sorted(hashes: UInt64) -> tuple[Int32, Int64]:
-    """Do the same as ``numbered``, by sorting; codes are in the order of the hashes."""
-    if not len(hashes):
-        return np.zeros(0, np.int32), np.zeros(0, np.int64)
-    order = np.argsort(hashes)
-    ordered = hashes[order]
-    begins = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
-    codes = np.empty(len(order), np.int32)
-    codes[order] = np.cumsum(begins, dtype=np.int32) - 1
-    return codes, np.minimum.reduceat(order, np.flatnonzero(begins))
 
 
 _BATCH = 1 << 12  # strings: the temporary arrays of a batch fit into the CPU's cache
