@@ -81,16 +81,6 @@ class Span:
 
 
 @dataclass
-class Messages:
-    """Submessages of nodes. ``row``: the row that each belongs to. ``start``, ``end``: where its bytes are in ``Window.bytes`` of
-    the window that has these nodes (arrays/window.py)."""
-
-    row: Int64
-    start: Int64
-    end: Int64
-
-
-@dataclass
 class Allocations:
     """The events of allocators, one entry per allocation or deallocation, in the order of time."""
 
@@ -217,7 +207,6 @@ class Trace:
     #: that ran. TensorFlow optimizes functions before they run, so the built graph lacks ops that TensorFlow added.
     has_definitions: bool = False
     hardware: dict[str, Hardware] = field(default_factory=dict)  # of physical devices, by ``parent``
-    messages: dict[int, list[Messages]] = field(default_factory=dict)  # submessages of the nodes, if the decoder kept them
 
     @property
     def raw(self) -> bytes:

@@ -13,7 +13,6 @@ from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.outputs_and_memory import decode_resources
 from tftracer.trace.decode.run_metadata import decode_run_metadata
-from tftracer.trace.model import Trace
 
 DATA = Path(__file__).parents[2] / "data"
 REAL = pytest.mark.parametrize("path", sorted(DATA.glob("*.pb")), ids=lambda path: path.name)
@@ -78,27 +77,6 @@ def test_any_message_has_as_many_outputs_as_protobuf_finds(raw: bytes) -> None:
     want = [i for i, node in enumerate(nodes_of(raw)) for _ in node.output]
     assert decode_resources(trace)[0].node.tolist() == want
     assert len(decode_resources(trace)[1].temp_bytes) == trace.n
-    _kept_and_read_again_are_equal(trace)
-
-
-@REAL
-def test_what_the_decoder_kept_is_what_is_read_again(path: Path) -> None:
-    trace = decode_run_metadata(path.read_bytes())
-    assert trace.messages
-    _kept_and_read_again_are_equal(trace)
-
-
-def _kept_and_read_again_are_equal(trace: Trace) -> None:
-    first = decode_resources(trace)
-    trace.messages.clear()
-    for kept, again in zip(first, decode_resources(trace)):
-        for one, other in zip(_arrays(kept), _arrays(again)):
-            assert one.tolist() == other.tolist()
-
-
-def _arrays(columns: Any) -> list[Any]:
-    values = columns if isinstance(columns, tuple) else vars(columns).values()
-    return [value for value in values if isinstance(value, np.ndarray)]
 
 
 def test_a_trace_without_raw_bytes_has_none() -> None:

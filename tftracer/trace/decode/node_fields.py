@@ -7,16 +7,14 @@ If the pass does not reach a node's end (fields in another order, unknown or rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.arrays.window import Window
-from tftracer.trace.decode.wire import LEN, VARINT, Fields, read_varints, sizes, squeeze, walk
-from tftracer.trace.model import Messages
+from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, read_varints, sizes, squeeze, walk
 
 # field numbers of NodeExecStats (step_stats.proto)
 NAME, START_US, OP_START_US, OP_END_US, END_US, MEMORY, OUTPUT, LABEL, SCHEDULED_US, THREAD = range(1, 11)
@@ -25,59 +23,64 @@ RESOURCES = (OUTPUT, MEMORY_STATS)  # what outputs_and_memory.py reads
 
 _TIMES = {START: START_US, OP_START: OP_START_US, OP_END: OP_END_US, END: END_US, SCHEDULED: SCHEDULED_US}
 _WIDE = {START, SCHEDULED, START_US, SCHEDULED_US}  # epoch times, whose varints take eight or nine bytes
-_MICROS = set(_TIMES.values())
 _REPEATS = 8  # how many repeats of a field the fast pass reads; ``walk`` reads rows with more
 
 _LARGEST_US = np.int64((1 << 63) // 1000 - 1)
 
 
 @dataclass
-class NodeColumns:
-    """The fields of n nodes. Times in ns as in the message (epoch, or relative to the start), -1 for invalid times.
+class Messages:
+    """Submessages of nodes. ``row``: the row that each belongs to. ``start``, ``end``: where its bytes are in the window."""
 
-    Positions are relative to the window.
-    """
+    row: Int64
+    start: Int64
+    end: Int64
+
+
+@dataclass
+class NodeColumns:
+    """The fields of n nodes. Times in ns as in the message (epoch, or relative to the start), 0 if missing, -1 if invalid."""
 
     name_at: Int64
     name_size: Int64
     label_at: Int64
     label_size: Int64
-    times: dict[int, Int64]  # START, OP_START, OP_END, END, SCHEDULED: 0 if missing
     thread: Int64
-    messages: dict[int, list[Messages]]  # field number -> its submessages, for ``by_row``; empty if ``walk`` read a node
+    start: Int64
+    op_start: Int64
+    op_end: Int64
+    end: Int64
+    scheduled: Int64
+
+    def put(self, rows: slice | Int64, part: NodeColumns) -> None:
+        """Replace the values of these rows."""
+        for name, values in vars(part).items():
+            getattr(self, name)[rows] = values
 
 
-def read_nodes(window: Window, start: Int64, end: Int64, numbers: Sequence[int] = ()) -> NodeColumns:
-    """Read the nodes at start[i] : end[i] of the window. Raises FormatError for invalid bytes.
-
-    ``numbers``: field numbers of submessages to return as well; returned only if all nodes have their fields in ascending order.
-    """
-    fast = _Pass(window, start, end, numbers)
+def read_nodes(window: Window, start: Int64, end: Int64) -> NodeColumns:
+    """Read the nodes at start[i] : end[i] of the window; positions are relative to it. Raises FormatError for invalid bytes."""
+    fast = _Pass(window, start, end)
     columns = fast.read()
     unread = fast.unread()
     if len(unread):
-        _read_any_order(window, start[unread], end[unread], columns, unread)
-    else:
-        columns.messages = fast.kept
+        columns.put(unread, _read_any_order(window, start[unread], end[unread]))
     return columns
 
 
-def read_messages(window: Window, start: Int64, end: Int64, numbers: Sequence[int]) -> dict[int, list[Messages]]:
-    """Read all submessages with these field numbers, for ``by_row``. Raises FormatError for invalid bytes."""
-    fast = _Pass(window, start, end, numbers)
+def read_messages(window: Window, start: Int64, end: Int64) -> dict[int, Messages]:
+    """Read the submessages with the numbers ``RESOURCES``, sorted by row. Raises FormatError for invalid bytes."""
+    fast = _Pass(window, start, end)
     fast.read()
     kept, rows = fast.kept, fast.unread()
     if len(rows):
-        unread = np.zeros(len(start), np.bool_)
-        unread[rows] = True
+        is_unread = np.zeros(len(start), np.bool_)
+        is_unread[rows] = True
+        unread = Messages(rows, start[rows], end[rows])
         for number, parts in kept.items():
-            kept[number] = [Messages(*(column[~unread[part.row]] for column in vars(part).values())) for part in parts]
-        for fields in walk(window, start[rows], end[rows]):
-            for number, parts in kept.items():
-                which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
-                offset = fields.offset[which]
-                parts.append(Messages(rows[fields.row[which]], offset, offset + fields.size[which]))
-    return kept
+            read = [Messages(*(column[~is_unread[part.row]] for column in vars(part).values())) for part in parts]
+            kept[number] = [*read, take(window, unread, {}, number, own=False)]
+    return {number: by_row(parts) for number, parts in kept.items()}
 
 
 def by_row(parts: list[Messages]) -> Messages:
@@ -92,15 +95,45 @@ def by_row(parts: list[Messages]) -> Messages:
     return Messages(row[order], start[order], end[order])
 
 
+def take(
+    window: Window,
+    messages: Messages,
+    numbers: dict[int, Int64],
+    inner: int,
+    own: bool = True,
+    spans: Mapping[int, tuple[Int64, Int64]] = {},
+) -> Messages:
+    """Read varints and strings of messages into columns, by field number; return the submessages with field number ``inner``.
+
+    If a field is repeated, its last value counts, as always in protobuf. ``own``: the columns have a row for each message.
+    Otherwise a message's row is ``messages.row``, the row of its parent.
+    """
+    rows = np.arange(len(messages.row)) if own else messages.row
+    submessages: list[Messages] = []
+    wanted = [*((number, VARINT) for number in numbers), *((number, LEN) for number in (*spans, inner) if number)]
+    for fields in walk(window, messages.start, messages.end):
+        for number, wire, which in of_kinds(fields, wanted):
+            row = rows[fields.row[which]]
+            if wire == VARINT:
+                numbers[number][row] = fields.value[which]
+            elif number == inner:
+                start = fields.offset[which]
+                submessages.append(Messages(row, start, start + fields.size[which]))
+            else:
+                offset, size = spans[number]
+                offset[row], size[row] = fields.offset[which], fields.size[which]
+    return by_row(submessages)
+
+
 class _Pass:
     """One pass over the fields in ascending order; ``at`` is the current position in each row."""
 
-    def __init__(self, window: Window, start: Int64, end: Int64, numbers: Sequence[int]) -> None:
+    def __init__(self, window: Window, start: Int64, end: Int64) -> None:
         self.window = window
         self.at = start.copy()
         self.end = end
         self.bad: Bool = np.zeros(len(start), np.bool_)  # rows with an invalid field
-        self.kept: dict[int, list[Messages]] = {number: [] for number in numbers}  # submessages
+        self.kept: dict[int, list[Messages]] = {number: [] for number in RESOURCES}  # submessages
         #: number -> (position of a time in microseconds, rows that have it; None: all).
         self.micros: dict[int, tuple[Int64, Bool | None]] = {}
 
@@ -115,9 +148,9 @@ class _Pass:
         thread = self.number(THREAD)
         self.skip_messages(REFERENCED)
         self.skip_messages(MEMORY_STATS)
-        times = {number: self.number(number) for number in (START, OP_START, OP_END, END, SCHEDULED)}
+        times = {number: self.number(number) for number in _TIMES}
         self.add_micros(times)
-        return NodeColumns(*name, *label, times, thread & 0xFFFFFFFF, {})
+        return NodeColumns(*name, *label, thread & 0xFFFFFFFF, *times.values())
 
     def unread(self) -> Int64:
         """Return the rows whose end the pass did not reach, or whose fields are invalid."""
@@ -251,28 +284,10 @@ def nanoseconds(micros: Int64) -> Int64:
     return np.where(fits, micros, 0) * 1000 - ~fits
 
 
-def _read_any_order(window: Window, start: Int64, end: Int64, columns: NodeColumns, unread: Int64) -> None:
-    n = len(unread)
-    zeros: Callable[[], Int64] = lambda: np.zeros(n, np.int64)  # noqa: E731
-    numbers = {number: zeros() for number in (*_TIMES, *_MICROS, THREAD)}
-    spans = {number: (zeros(), zeros()) for number in (NAME, LABEL)}
-    for fields in walk(window, start, end):
-        _store_fields(fields, numbers, spans)
-    columns.name_at[unread], columns.name_size[unread] = spans[NAME]
-    columns.label_at[unread], columns.label_size[unread] = spans[LABEL]
-    for number, micros in _TIMES.items():
-        exact = numbers[number]
-        columns.times[number][unread] = np.where(exact != 0, exact, nanoseconds(numbers[micros]))
-    columns.thread[unread] = numbers[THREAD] & 0xFFFFFFFF
-
-
-def _store_fields(fields: Fields, numbers: dict[int, Int64], spans: dict[int, tuple[Int64, Int64]]) -> None:
-    """Store the fields. If a field is repeated, its last value counts, as always in protobuf."""
-    for number in distinct(fields.number[(fields.wire == VARINT) | (fields.wire == LEN)]).tolist():
-        if number in numbers:
-            which = np.flatnonzero((fields.number == number) & (fields.wire == VARINT))
-            numbers[number][fields.row[which]] = fields.value[which]
-        elif number in spans:
-            which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
-            spans[number][0][fields.row[which]] = fields.offset[which]
-            spans[number][1][fields.row[which]] = fields.size[which]
+def _read_any_order(window: Window, start: Int64, end: Int64) -> NodeColumns:
+    n = len(start)
+    numbers = {number: np.zeros(n, np.int64) for number in (*_TIMES, *_TIMES.values(), THREAD)}
+    spans = {number: (np.zeros(n, np.int64), np.zeros(n, np.int64)) for number in (NAME, LABEL)}
+    take(window, Messages(np.arange(n), start, end), numbers, 0, spans=spans)
+    times = [np.where(numbers[ns] != 0, numbers[ns], nanoseconds(numbers[micros])) for ns, micros in _TIMES.items()]
+    return NodeColumns(*spans[NAME], *spans[LABEL], numbers[THREAD] & 0xFFFFFFFF, *times)

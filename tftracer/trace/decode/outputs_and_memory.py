@@ -5,7 +5,7 @@ Submessages are read like the nodes: the first field of all messages of a block,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,12 +15,10 @@ import numpy as np
 from tftracer.trace.arrays.strings import Hasher, StringTable, numbered, table
 from tftracer.trace.arrays.types import Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
-from tftracer.trace.decode import node_fields as nodes_
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.node_fields import by_row
+from tftracer.trace.decode.node_fields import MEMORY_STATS, OUTPUT, Messages, read_messages, take
 from tftracer.trace.decode.tensor_shapes import Shapes
-from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, walk
-from tftracer.trace.model import Messages, Trace
+from tftracer.trace.model import Trace
 
 #: Number of nodes read together: their columns fit into the second-level cache, and most time is spent within NumPy, which
 #: releases the GIL.
@@ -85,11 +83,11 @@ def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
     """
     outputs, memory = _Outputs(), MemoryStats(*np.zeros((2, trace.n), np.int64))
     for window, first, start, end in _windows(trace):
-        messages = trace.messages or nodes_.read_messages(window, start, end, nodes_.RESOURCES)
-        outputs.add(window, first, by_row(messages[nodes_.OUTPUT]))
+        messages = read_messages(window, start, end)
+        outputs.add(window, first, messages[OUTPUT])
         block = slice(first, first + len(start))
         columns = {1: memory.temp_bytes[block], 3: memory.persistent_bytes[block]}  # temp_memory_size, persistent_memory_size
-        _take(window, by_row(messages[nodes_.MEMORY_STATS]), columns, 0, own=False)
+        take(window, messages[MEMORY_STATS], columns, 0, own=False)
     return outputs.columns(trace.raw), memory
 
 
@@ -110,14 +108,14 @@ class _Outputs:
         n = len(outputs.row)
         slot, dtype = np.zeros(n, np.int64), np.zeros(n, np.int64)
         # NodeOutput: slot 1, tensor_description 3. TensorDescription: dtype 1, shape 2, allocation_description 4.
-        tensors = _take(window, outputs, {1: slot}, 3)
+        tensors = take(window, outputs, {1: slot}, 3)
         shape = {2: (np.zeros(n, np.int64), np.full(n, _NO_SHAPE))}
-        allocations = _take(window, tensors, {1: dtype}, 4, own=False, spans=shape)
+        allocations = take(window, tensors, {1: dtype}, 4, own=False, spans=shape)
         self.shapes.append(_hashed(self.hasher, window, *shape[2]))
         # AllocationDescription: requested_bytes 1, allocated_bytes 2, allocator_name 3, ptr 6.
         numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 6)}
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
-        _take(window, allocations, numbers, 0, own=False, spans=spans)
+        take(window, allocations, numbers, 0, own=False, spans=spans)
         self.names.append(_hashed(self.hasher, window, *spans[3]))
         self.parts.append([outputs.row + first, np.clip(slot, 0, _MAX_SLOT), numbers[1], numbers[2], numbers[6], dtype])
 
@@ -139,35 +137,6 @@ def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
         end = start + trace.size[first : first + BLOCK]
         low = int(start.min())
         yield Window(trace.raw, low, int(end.max())), first, start - low, end - low
-
-
-def _take(
-    window: Window,
-    messages: Messages,
-    numbers: dict[int, Int64],
-    inner: int,
-    own: bool = True,
-    spans: Mapping[int, tuple[Int64, Int64]] = {},
-) -> Messages:
-    """Read varints and strings of messages into columns, by field number; return the submessages with field number ``inner``.
-
-    ``own``: the columns have a row for each message. Otherwise a message's row is ``messages.row``, the row of its parent.
-    """
-    rows = np.arange(len(messages.row)) if own else messages.row
-    submessages: list[Messages] = []
-    wanted = [*((number, VARINT) for number in numbers), *((number, LEN) for number in (*spans, inner) if number)]
-    for fields in walk(window, messages.start, messages.end):
-        for number, wire, which in of_kinds(fields, wanted):
-            row = rows[fields.row[which]]
-            if wire == VARINT:
-                numbers[number][row] = fields.value[which]
-            elif number == inner:
-                start = fields.offset[which]
-                submessages.append(Messages(row, start, start + fields.size[which]))
-            else:
-                offset, size = spans[number]
-                offset[row], size[row] = fields.offset[which], fields.size[which]
-    return by_row(submessages)
 
 
 def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple[UInt64, Int64, Int64]:

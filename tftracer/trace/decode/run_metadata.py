@@ -8,25 +8,26 @@ are checked; damaged bytes raise FormatError or TruncatedError with their positi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from tftracer.errors import FormatError, PatternError
 from tftracer.trace.arrays.intervals import concatenated, is_in
 from tftracer.trace.arrays.strings import Hashed, Hasher, StringTable, find, numbered, spans_in, table
-from tftracer.trace.arrays.types import Bool, Int32, Int64, UInt64
+from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode import labels as labels_
-from tftracer.trace.decode import node_fields as nodes_
+from tftracer.trace.decode import wire
 from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.message_spans import MAX_OTHERS, Spans, node_spans
+from tftracer.trace.decode.node_fields import NodeColumns, read_nodes
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.outputs_and_memory import BLOCK
 from tftracer.trace.decode.valid_times import MAX_NS, valid_times
-from tftracer.trace.decode.wire import LEN, Field, fields
-from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, Messages, NodeKind, Span, Trace
+from tftracer.trace.decode.wire import LEN, Field
+from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, NodeKind, Span, Trace
 
 _INVERSE_OF_125 = np.uint64(pow(125, -1, 1 << 61))
 _TYPE_OF_DOUBLE = b"\n\x01T\x12\x020\x02"  # the attribute T of a NodeDef, if it is DT_DOUBLE
@@ -46,11 +47,11 @@ class Outline:
 def outline(raw: bytes) -> Outline:
     """Find the parts of a RunMetadata. Raises FormatError and TruncatedError with the position of the byte."""
     contents = Outline()
-    for top in _limited(fields(raw, 0, len(raw))):
+    for top in _limited(wire.fields(raw, 0, len(raw))):
         if top.wire != LEN:
             continue
         if top.number == 1:
-            for entry in _limited(fields(raw, top.offset, top.offset + top.size)):
+            for entry in _limited(wire.fields(raw, top.offset, top.offset + top.size)):
                 if entry.number == 1 and entry.wire == LEN:
                     _add_device(contents, raw, entry.offset, entry.offset + entry.size)
         elif top.number == 2:
@@ -81,27 +82,14 @@ def _add_device(contents: Outline, raw: bytes, low: int, high: int) -> None:
 
 
 @dataclass
-class _Columns:
-    """The columns that ``_read_block`` fills."""
+class _Columns(NodeColumns):
+    """The columns of all nodes. Positions are those in the file."""
 
-    hasher: Hasher
-    name_hash: UInt64
-    name_at: Int64
-    name_size: Int32
-    label_at: Int64
-    label_size: Int32
-    start: Int64
-    end: Int64
-    op_start: Int64
-    op_end: Int64
-    scheduled: Int64
-    thread: Int64
+    hasher: Hasher = field(init=False, default_factory=Hasher.random)
+    name_hash: UInt64 = field(init=False)
 
-    @classmethod
-    def empty(cls, n: int) -> _Columns:
-        sizes = [np.empty(n, np.int32) for _ in range(2)]
-        wide = [np.empty(n, np.int64) for _ in range(8)]
-        return cls(Hasher.random(), np.empty(n, np.uint64), wide[0], sizes[0], wide[1], sizes[1], *wide[2:])
+    def __post_init__(self) -> None:
+        self.name_hash = np.empty(len(self.start), np.uint64)
 
 
 def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
@@ -116,7 +104,7 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
     offset = concatenated([part for _, spans in contents.device for part in spans.starts])
     end_byte = concatenated([part for _, spans in contents.device for part in spans.ends])
     contents.device.clear()
-    columns, messages = _read(raw, offset, end_byte)
+    columns = _read(raw, offset, end_byte)
     notes: list[str] = []
     origin = _set_times(columns, notes)
     trace = Trace(
@@ -143,7 +131,6 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
         partition_graphs=contents.partition_graphs,
         cost_graph=contents.cost_graph,
         notes=notes,
-        messages=messages,
         may_be_double=_may_be_double(raw, contents.partition_graphs),
     )
     _set_strings(trace, columns)
@@ -170,39 +157,22 @@ def _set_kinds(trace: Trace, communication_ops: str) -> None:
 # ------------------------------------------------------------------------------------------------------------ the blocks
 
 
-def _read(raw: bytes, start: Int64, end: Int64) -> tuple[_Columns, dict[int, list[Messages]]]:
-    """Read the columns. Keep the submessages for outputs_and_memory.py only if there is one block: more take much memory."""
-    columns = _Columns.empty(len(start))
-    numbers = nodes_.RESOURCES if len(start) <= BLOCK else ()
-    messages: dict[int, list[Messages]] = {}
+def _read(raw: bytes, start: Int64, end: Int64) -> _Columns:
+    columns = _Columns(*(np.empty(len(start), np.int64) for _ in fields(NodeColumns)))
     for block in _blocks(len(start)):
-        messages = _read_block(raw, start[block], end[block], columns, block, numbers)
-    return columns, messages
+        low = int(start[block].min())
+        window = Window(raw, low, int(end[block].max()))
+        nodes = read_nodes(window, start[block] - low, end[block] - low)
+        columns.name_hash[block] = columns.hasher.spans(window, nodes.name_at, nodes.name_size)
+        nodes.name_at += low
+        nodes.label_at += low
+        columns.put(block, nodes)
+    return columns
 
 
 def _blocks(n: int) -> Iterator[slice]:
     for low in range(0, n, BLOCK):
         yield slice(low, min(low + BLOCK, n))
-
-
-def _read_block(
-    raw: bytes, start: Int64, end: Int64, columns: _Columns, block: slice, numbers: Sequence[int]
-) -> dict[int, list[Messages]]:
-    low = int(start.min())
-    window = Window(raw, low, int(end.max()))
-    node_values = nodes_.read_nodes(window, start - low, end - low, numbers)
-    columns.name_hash[block] = columns.hasher.spans(window, node_values.name_at, node_values.name_size)
-    columns.name_at[block] = node_values.name_at + low
-    columns.name_size[block] = node_values.name_size
-    columns.label_at[block] = node_values.label_at + low
-    columns.label_size[block] = node_values.label_size
-    columns.start[block] = node_values.times[nodes_.START]
-    columns.end[block] = node_values.times[nodes_.END]
-    columns.op_start[block] = node_values.times[nodes_.OP_START]
-    columns.op_end[block] = node_values.times[nodes_.OP_END]
-    columns.scheduled[block] = node_values.times[nodes_.SCHEDULED]
-    columns.thread[block] = node_values.thread
-    return node_values.messages
 
 
 # ------------------------------------------------------------------------------------------------------------------ times
@@ -287,14 +257,14 @@ def _undo_overflow(scheduled: Int64) -> Int64:
 
 def _set_strings(trace: Trace, columns: _Columns) -> None:
     trace.name, first = numbered(columns.name_hash)
-    trace.names = table(trace.raw, columns.name_at[first], columns.name_size[first].astype(np.int64))
+    trace.names = table(trace.raw, columns.name_at[first], columns.name_size[first])
     trace.names.hashed = Hashed(columns.hasher, columns.name_hash[first])
     del columns.name_hash, columns.name_at, columns.name_size  # tens of MB of a large trace
     if len(trace.names) == trace.n:  # labels begin with the name, so all labels differ
         trace.label, first = np.arange(trace.n, dtype=np.int32), np.arange(trace.n)
     else:
         trace.label, first = numbered(_label_hashes(trace.raw, columns))
-    trace.labels = table(trace.raw, columns.label_at[first], columns.label_size[first].astype(np.int64))
+    trace.labels = table(trace.raw, columns.label_at[first], columns.label_size[first])
     op_of_label, trace.ops = spans_in(trace.labels, *labels_.op_spans(trace.labels))
     trace.op = op_of_label[trace.label]
     _name_transfers_and_kernels(trace)
@@ -303,7 +273,7 @@ def _set_strings(trace: Trace, columns: _Columns) -> None:
 def _label_hashes(raw: bytes, columns: _Columns) -> UInt64:
     hashes = np.empty(len(columns.label_at), np.uint64)
     for block in _blocks(len(hashes)):
-        at, size = columns.label_at[block], columns.label_size[block].astype(np.int64)
+        at, size = columns.label_at[block], columns.label_size[block]
         low = int(at.min())
         window = Window(raw, low, int((at + size).max()))
         hashes[block] = columns.hasher.spans(window, at - low, size)
