@@ -100,35 +100,19 @@ def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Itera
         if not more.all():
             row, at, stop = row[more], at[more], stop[more]
     for one in zip(row.tolist(), at.tolist(), stop.tolist()):
-        yield from _fields_of_one(window, *one, last)
+        fields_of_one = _fields_of_one(window, *one, last)
+        if fields_of_one:
+            yield Fields(*np.array(fields_of_one, np.int64).T)
 
 
-def _fields_of_one(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[Fields]:
-    """Yield the fields of one message up to number ``last``."""
-    data = window.bytes[at : stop + 1].tobytes()  # indexing bytes takes half as long as indexing an array
+def _fields_of_one(window: Window, row: int, at: int, stop: int, last: int) -> list[tuple[int, ...]]:
+    """Return the fields of one message up to number ``last``."""
+    data = window.bytes[at:stop].tobytes()  # indexing bytes takes half as long as indexing an array
     base, end, at = at, stop - at, 0
+    fields: list[tuple[int, ...]] = []
     while at < end:
-        texts, at = _consecutive_texts(data, at, end) if data[at] < (last + 1) << 3 else ([], at)
-        if texts:
-            position, same = np.array(texts) + base, np.ones(len(texts), np.int64)
-            size = window.bytes[position + 1].astype(np.int64)
-            yield Fields(row * same, (data[texts[0]] >> 3) * same, LEN * same, size, position + 2, size)
-            continue
         field, at = next_field(data, at, end, window.low + base)
         if field.number > last:
-            return
-        one = (row, field.number, field.wire, field.value & 0x7FFFFFFFFFFFFFFF, base + field.offset, field.size)
-        yield Fields(*np.array([one], np.int64).T)
-
-
-def _consecutive_texts(data: bytes, at: int, end: int) -> tuple[list[int], int]:
-    """Return (the starts of consecutive short texts with the same tag, the first at ``at``; the end of the last text)."""
-    tag, texts = data[at], []
-    while at < end and data[at] == tag:
-        size = data[at + 1]
-        following = at + 2 + size
-        if size >= 0x80 or following > end:
             break
-        texts.append(at)
-        at = following
-    return (texts, at) if tag & 0x87 == LEN and tag >= 8 else ([], at)
+        fields.append((row, field.number, field.wire, field.value & 0x7FFFFFFFFFFFFFFF, base + field.offset, field.size))
+    return fields

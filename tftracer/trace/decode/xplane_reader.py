@@ -21,9 +21,10 @@ from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.message_spans import LINE_EVENTS, Spans, event_spans
+from tftracer.trace.decode.node_fields import Messages, take
 from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schema, message_classes
 from tftracer.trace.decode.valid_times import LATEST_NS, MAX_NS
-from tftracer.trace.decode.wire import LEN, VARINT, Field, next_field, read_varints, walk
+from tftracer.trace.decode.wire import LEN, VARINT, Field, next_field, read_varints
 
 BLOCK = 1 << 15  # events that are read together: the temporary arrays fit into the cache
 
@@ -302,7 +303,7 @@ def blocks(raw: bytes, begin: Int64, end: Int64) -> Iterator[tuple[slice, Window
 def _three_numbers(window: Window, begin: Int64, end: Int64) -> tuple[list[Int64], Int64]:
     """Return (metadata_id, offset_ps and duration_ps of XEvents, 0 if missing; position of their first stat).
 
-    The profiler writes these numbers first, in this order; events that differ are read by ``walk``.
+    The profiler writes these numbers first, in this order; events that differ are read by ``take``.
     """
     at, columns = begin.copy(), []
     for number in (METADATA_ID, OFFSET_PS, DURATION_PS):
@@ -312,15 +313,9 @@ def _three_numbers(window: Window, begin: Int64, end: Int64) -> tuple[list[Int64
         at += (size + 1) * has
     odd = np.flatnonzero((at != end) & (window.bytes[at] != np.uint8(EVENT_STATS << 3 | LEN)))
     if len(odd):
-        _walk_numbers(window, begin[odd], end[odd], odd, columns)
+        for column in columns:
+            column[odd] = 0
+        by_number = dict(zip((METADATA_ID, OFFSET_PS, DURATION_PS), columns))
+        take(window, Messages(odd, begin[odd], end[odd]), by_number, 0, own=False)
         at[odd] = begin[odd]
     return columns, at
-
-
-def _walk_numbers(window: Window, begin: Int64, end: Int64, rows: Int64, columns: list[Int64]) -> None:
-    for column in columns:
-        column[rows] = 0
-    for one in walk(window, begin, end):
-        for number, column in zip((METADATA_ID, OFFSET_PS, DURATION_PS), columns):
-            which = (one.number == number) & (one.wire == VARINT)
-            column[rows[one.row[which]]] = one.value[which]
