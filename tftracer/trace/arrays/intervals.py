@@ -133,9 +133,15 @@ def is_in(values: npt.NDArray[Any], wanted: npt.ArrayLike) -> Bool:
         for value in among:
             is_wanted |= values == value
         return is_wanted
-    among = distinct(among)
-    is_wanted = among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values
-    return np.asarray(is_wanted, np.bool_)
+    return positions_in(distinct(among), values) >= 0
+
+
+def positions_in(ordered: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> Int64:
+    """Return [wanted] the position of each value in ``ordered``, whose values ascend: its first; -1 if it is not there."""
+    if not len(ordered):
+        return np.full(np.shape(wanted), -1, np.int64)
+    position = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return np.where(ordered[position] == wanted, position, -1)
 
 
 class Numbering:
@@ -164,8 +170,7 @@ class Numbering:
         if self._table is not None:
             last = len(self._table) - 1  # its entry is always -1
             return self._table[np.where((wanted < 0) | (wanted > last), last, wanted)]
-        place = np.minimum(np.searchsorted(self.values, wanted), len(self.values) - 1)
-        return np.where(self.values[place] == wanted, place, -1)
+        return positions_in(self.values, wanted)
 
 
 def fair_shares(start: Int64, end: Int64, running: Bool | None = None) -> tuple[Float64, Float64]:

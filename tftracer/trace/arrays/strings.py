@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tftracer.trace.arrays.intervals import positions_in
 from tftracer.trace.arrays.types import Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 
@@ -257,10 +258,5 @@ class Lookup:
         bits = len(self.slots).bit_length() - 1
         code = self.slots[(hashes >> np.uint64(64 - bits)).view(np.int64)].astype(np.int64)
         rest = np.flatnonzero(self.hashes[code] != hashes)
-        colliding = self.colliding_hashes
-        if len(colliding) and len(rest):
-            place = np.minimum(np.searchsorted(colliding, hashes[rest]), len(colliding) - 1)
-            code[rest] = np.where(colliding[place] == hashes[rest], self.colliding_codes[place], -1)
-        else:
-            code[rest] = -1
+        code[rest] = np.append(self.colliding_codes, -1)[positions_in(self.colliding_hashes, hashes[rest])]
         return code

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tftracer.trace.arrays.intervals import positions_in
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.xplane_reader import HOST, Plane, Space
 from tftracer.trace.decode.xplane_stats import having
@@ -34,9 +35,8 @@ class Launches:
 
     def _launched_on(self, plane: Plane) -> tuple[Int64, Int64]:
         rows, stat = having(plane, "correlation_id")
-        at = np.minimum(np.searchsorted(self.correlation, stat.number), len(self.correlation) - 1)
-        is_same = self.correlation[at] == stat.number
-        return rows[is_same], self.rows[at[is_same]]
+        position = positions_in(self.correlation, stat.number)
+        return rows[position >= 0], self.rows[position[position >= 0]]
 
     def joined(self, plane_index: int) -> tuple[Int64, Int64]:
         """Return (launched events of the device with plane index ``plane_index``, the host's events that launched them)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tftracer.trace.arrays.intervals import distinct, is_in
+from tftracer.trace.arrays.intervals import distinct, is_in, positions_in
 from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.device_names import parse_device
@@ -189,11 +189,9 @@ def _done(plane: Plane, produced: Stat) -> Int64:
 
 def _matching(keys: Int64, rows: Int64, wanted: Int64, has: Bool) -> Int64:
     """Return [wanted] the row with the same key, -1 for none."""
-    if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
     order = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    return np.where(has & (keys[order[at]] == wanted), rows[order[at]], -1)
+    found = np.append(rows[order], -1)[positions_in(keys[order], wanted)]
+    return np.where(has, found, -1)
 
 
 def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, Int64]]:

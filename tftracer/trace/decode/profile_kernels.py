@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tftracer.trace.arrays.intervals import concatenated
+from tftracer.trace.arrays.intervals import concatenated, positions_in
 from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.correlation_ids import Launches
@@ -39,10 +39,9 @@ class DeviceNodes:
     def add(self, rows: Int64, nodes: Int64, joined: tuple[Int64, Int64]) -> None:
         """Add nodes. rows: their events, ascending. joined: (events of the device, the host's events that launched them)."""
         events, launches = joined
-        at = np.minimum(np.searchsorted(rows, events), max(len(rows) - 1, 0))
-        here = rows[at] == events if len(rows) else np.zeros(len(events), np.bool_)
-        self.nodes.append(nodes[at[here]])
-        self.launches.append(launches[here])
+        position = positions_in(rows, events)
+        self.nodes.append(nodes[position[position >= 0]])
+        self.launches.append(launches[position >= 0])
 
     def columns(self, n: int, host: Plane | None, op_rows: Int64, op_nodes: Int64) -> tuple[Int64, Int64]:
         """Return, for each of n nodes, (the node that launched it or -1, when: on the profile's clock or UNKNOWN_TIME)."""

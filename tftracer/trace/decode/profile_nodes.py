@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tftracer.trace.arrays.intervals import concatenated
+from tftracer.trace.arrays.intervals import concatenated, is_in, positions_in
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.xplane_reader import Plane
@@ -17,8 +17,6 @@ from tftracer.trace.model import Device
 Named = Callable[[str, str], "tuple[str, str] | None"]
 #: Kinds with ids below this are looked up in a table; the profiler numbers them from 1.
 _MAX_TABLE_ID = 1 << 22
-#: Up to this number of kinds, comparing all events with each kind is faster than looking up the kind of each event.
-_MAX_TO_COMPARE = 4
 
 
 @dataclass
@@ -107,21 +105,14 @@ def kind_table(plane: Plane, ids: list[int]) -> Int64:
             if 0 <= number < len(table):
                 table[number] = position
         return table[kinds]
-    order = np.argsort(np.array(ids, np.int64), kind="stable") if ids else np.zeros(0, np.int64)
-    values = np.array(ids, np.int64)[order]
-    at = np.minimum(np.searchsorted(values, kinds), max(len(values) - 1, 0))
-    return np.where(values[at] == kinds, order[at] + 1, 0) if len(values) else np.zeros(len(kinds), np.int64)
+    order = np.argsort(np.array(ids, np.int64), kind="stable")
+    return np.append(order + 1, 0)[positions_in(np.array(ids, np.int64)[order], kinds)]
 
 
 def of_kinds(plane: Plane, *names: str) -> Int64:
     """Return the events of the kinds with these names, ascending."""
     kinds = plane.kinds(*names)
-    if len(kinds) > _MAX_TO_COMPARE:
-        return np.flatnonzero(kind_table(plane, kinds))
-    is_wanted = np.zeros(len(plane.events), np.bool_)
-    for kind in kinds:
-        is_wanted |= plane.events.kind == kind
-    return np.flatnonzero(is_wanted) if kinds else np.zeros(0, np.int64)
+    return np.flatnonzero(is_in(plane.events.kind, kinds)) if kinds else np.zeros(0, np.int64)
 
 
 def innermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:

@@ -8,6 +8,7 @@ are checked; damaged bytes raise FormatError or TruncatedError with their positi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
@@ -16,7 +17,7 @@ import numpy as np
 from tftracer.errors import FormatError, PatternError
 from tftracer.trace.arrays.intervals import concatenated, is_in
 from tftracer.trace.arrays.strings import Hashed, Hasher, StringTable, find, numbered, spans_in, table
-from tftracer.trace.arrays.types import Bool, Int64, UInt64
+from tftracer.trace.arrays.types import Bool, Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode import labels as labels_
 from tftracer.trace.decode import wire
@@ -285,17 +286,14 @@ def _name_transfers_and_kernels(trace: Trace) -> None:
     received = np.flatnonzero(trace.name == find(trace.names, b"RecvTensor"))
     kernels = np.flatnonzero(trace.on_devices_where(is_gpu_trace))
     if len(received):
-        ops = _GrowingTable(trace.ops)
-        trace.op[received] = ops.code("RecvTensor")
-        trace.ops = ops.table()
+        trace.ops, trace.op[received] = _with_texts(trace.ops, ["RecvTensor"])
     if len(kernels):
-        names, ops = _GrowingTable(trace.names), _GrowingTable(trace.ops)
         pair = trace.name[kernels].astype(np.int64) << 32 | trace.label[kernels]
         pairs, inverse = np.unique(pair, return_inverse=True)
         parsed = [labels_.kernel_name(trace.labels[int(p) & 0xFFFFFFFF], trace.names[int(p) >> 32]) for p in pairs]
-        trace.name[kernels] = np.array([names.code(name) for name, _ in parsed], np.int32)[inverse]
-        trace.op[kernels] = np.array([ops.code(op) for _, op in parsed], np.int32)[inverse]
-        trace.names, trace.ops = names.table(), ops.table()
+        trace.names, names = _with_texts(trace.names, [name for name, _ in parsed])
+        trace.ops, ops = _with_texts(trace.ops, [op for _, op in parsed])
+        trace.name[kernels], trace.op[kernels] = names[inverse], ops[inverse]
 
 
 def is_gpu_trace(device: Device) -> bool:
@@ -303,26 +301,16 @@ def is_gpu_trace(device: Device) -> bool:
     return "/stream:" in device.name or "/memcpy" in device.name or device.kind is DeviceKind.SYNC
 
 
-class _GrowingTable:
-    """A string table that grows."""
-
-    def __init__(self, strings: StringTable) -> None:
-        self.base = strings
-        self.codes: dict[str, int] = {text: code for code, text in enumerate(strings)}
-        self.added: list[str] = []
-
-    def code(self, text: str) -> int:
-        if text not in self.codes:
-            self.codes[text] = len(self.base) + len(self.added)
-            self.added.append(text)
-        return self.codes[text]
-
-    def table(self) -> StringTable:
-        if not self.added:
-            return self.base
-        more = StringTable.of(self.added)
-        offsets = np.concatenate([self.base.offsets, more.offsets[1:] + len(self.base.data)])
-        return StringTable(bytes(self.base.data) + bytes(more.data), offsets)
+def _with_texts(strings: StringTable, texts: list[str]) -> tuple[StringTable, Int32]:
+    """Return (the table with the texts that it lacks added, the code of each text)."""
+    codes = {text: code for code, text in enumerate(strings)}
+    added = [text for text in dict.fromkeys(texts) if text not in codes]
+    if added:
+        codes.update(zip(added, itertools.count(len(strings))))
+        more = StringTable.of(added)
+        offsets = np.concatenate([strings.offsets, more.offsets[1:] + len(strings.data)])
+        strings = StringTable(bytes(strings.data) + bytes(more.data), offsets)
+    return strings, np.array([codes[text] for text in texts], np.int32)
 
 
 def _set_bytes_moved(trace: Trace) -> None:

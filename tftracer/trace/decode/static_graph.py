@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tftracer.errors import FormatError, TruncatedError
-from tftracer.trace.arrays.intervals import Numbering, distinct, paced
+from tftracer.trace.arrays.intervals import Numbering, distinct, paced, positions_in
 from tftracer.trace.arrays.strings import Hasher, Lookup, codes_in, hashed
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
@@ -253,8 +253,8 @@ def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
     if len(graph.devices) < 2:
         return base[graph.node]
     order = np.argsort(graph.name, kind="stable")
-    source = order[np.minimum(np.searchsorted(graph.name[order], graph.source), len(order) - 1)]
-    return np.where(graph.name[source] == graph.source, base[source], base[graph.node])
+    position = positions_in(graph.name[order], graph.source)
+    return np.where(position >= 0, base[order][position], base[graph.node])
 
 
 class _Channels:
