@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tftracer.export.write_files import LocalFolder
-from tftracer.storage.save import write_whole
-from tftracer.storage.whole_file import replacing
+from tftracer.storage.whole_file import replacing, write_whole
 
 
 @pytest.fixture

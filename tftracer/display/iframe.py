@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tftracer.display import markup
 from tftracer.errors import StorageError
-from tftracer.storage.save import write_whole
+from tftracer.storage.whole_file import write_whole
 
 #: Maximum bytes of a page that is stored in the notebook.
 MAX_INLINE = 1_000_000

@@ -12,7 +12,7 @@ from tftracer.display import markup
 from tftracer.display.iframe import HEIGHT, Frame, framed
 from tftracer.errors import TracerError
 from tftracer.session.traces.other_traces import OtherTraces
-from tftracer.storage.save import write_whole
+from tftracer.storage.whole_file import write_whole
 from tftracer.trace.units import duration
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ from tftracer.slow.answer.sources import with_sources
 from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.slow.record.make_records import copied_stall_record
 from tftracer.slow.watch.watch import SlowWatch
-from tftracer.storage import save
+from tftracer.storage.whole_file import write_whole
 from tftracer.trace.units import counted
 
 log = logging.getLogger("tftracer")
@@ -292,7 +292,7 @@ class Recorder(SessionSource):
             flush = self._flush(SAVE_S)
             if flush is not None:
                 flush.analyzed.wait(HELPER_S)
-            save.write_whole(path, self.saved_bytes())
+            write_whole(path, self.saved_bytes())
         finally:
             self.solved(SLOW_STEPS_MISSING)
 

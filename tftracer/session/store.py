@@ -23,8 +23,8 @@ from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces import traces_to_drop
 from tftracer.slow.record import make_records as slow_records
 from tftracer.slow.record.kept_slow_steps import StallState, key_of
-from tftracer.storage import save, spool_folder
-from tftracer.storage.spool import NOWHERE, NewRecord, Spool
+from tftracer.storage import spool_folder
+from tftracer.storage.spool import NOWHERE, NewRecord, Spool, closed_file
 from tftracer.storage.tftrace_format import HISTORY, STALL, TRACE, TRACE_FACTS, TRACE_REMOVED, Record
 from tftracer.storage.trace_payload import Payload
 from tftracer.trace.model import TraceContext
@@ -285,7 +285,7 @@ class SessionStore(SessionAnswers):
     def saved_bytes(self) -> Iterator[bytes]:
         """Yield the session as it is when the first chunk is taken, including traces that are removed meanwhile."""
         with self.spool.payloads_kept():
-            yield from save.stream(self.snapshot().records())
+            yield from closed_file(self.snapshot().records())
 
     def close(self) -> None:
         self.spool.close(remove=not self.model.runs)

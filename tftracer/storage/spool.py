@@ -47,6 +47,18 @@ class NewRecord(NamedTuple):
     raw_size: int = 0
 
 
+def closed_file(records: Iterable[NewRecord]) -> Iterator[bytes]:
+    """Yield the bytes of a closed file with these records; only one record at a time is in memory."""
+    counts = Counter[str]()
+    yield tftrace_format.header()
+    for new in records:
+        counts[new.type] += 1
+        yield tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
+        if new.stored:
+            yield new.stored
+    yield tftrace_format.end_record(counts)
+
+
 class Disk(FileBytes):
     """A file that is written at its end and read anywhere. It is closed when nothing refers to it any more."""
 

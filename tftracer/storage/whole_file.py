@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -55,6 +55,17 @@ def replacing(target: Path, mode: int = 0o600, lasting: bool = True) -> Iterator
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: str, chunks: Iterable[bytes]) -> None:
+    """Write a file atomically: ``path`` is the old file until the new one is complete and on the disk.
+
+    Raises ``StorageError`` if it cannot be written; then the old file stays. If ``path`` is a link, the file that it leads to is
+    replaced.
+    """
+    with writing(path, ". Nothing was saved."), replacing(Path(path).resolve()) as file:
+        for chunk in chunks:
+            file.write(chunk)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -15,11 +15,12 @@ from tftracer.errors import FormatError, TracerError, UnsupportedError
 from tftracer.session.answers import SessionSource
 from tftracer.session.files.reading import read_model
 from tftracer.session.model import SessionModel, TraceState, is_analyzed
-from tftracer.storage import save
 from tftracer.storage.file_bytes import FileBytes
 from tftracer.storage.roof_file import saved_roof
+from tftracer.storage.spool import closed_file
 from tftracer.storage.tftrace_format import is_session
 from tftracer.storage.tftrace_reader import Reader
+from tftracer.storage.whole_file import write_whole
 from tftracer.trace.record_fields import broken, read_contents
 
 
@@ -104,10 +105,10 @@ class SavedSession(SessionSource):
     # -------------------------------------------------------------------------------------------------- saving, loading
 
     def save(self, path: str) -> None:
-        save.write_whole(path, self.saved_bytes())
+        write_whole(path, self.saved_bytes())
 
     def saved_bytes(self) -> Iterator[bytes]:
-        return save.stream(self.snapshot().records())
+        return closed_file(self.snapshot().records())
 
     def load(self, path: str, name: str = "") -> Loaded:
         other = open_session(path)
