@@ -134,23 +134,19 @@ class _Pass:
         self.end = end
         self.bad: Bool = np.zeros(len(start), np.bool_)  # rows with an invalid field
         self.kept: dict[int, list[Messages]] = {number: [] for number in RESOURCES}  # submessages
-        #: number -> (position of a time in microseconds, rows that have it; None: all).
-        self.micros: dict[int, tuple[Int64, Bool | None]] = {}
 
     def read(self) -> NodeColumns:
         name = self.span(NAME)
-        for number in (START_US, OP_START_US, OP_END_US, END_US):
-            self.skip_time(number)
+        micros = {number: self.number(number) for number in (START_US, OP_START_US, OP_END_US, END_US)}
         self.skip_messages(MEMORY)
         self.skip_messages(OUTPUT)
         label = self.span(LABEL)
-        self.skip_time(SCHEDULED_US)
+        micros[SCHEDULED_US] = self.number(SCHEDULED_US)
         thread = self.number(THREAD)
         self.skip_messages(REFERENCED)
         self.skip_messages(MEMORY_STATS)
-        times = {number: self.number(number) for number in _TIMES}
-        self.add_micros(times)
-        return NodeColumns(*name, *label, thread & 0xFFFFFFFF, *times.values())
+        nanos = {number: self.number(number) for number in _TIMES}
+        return NodeColumns(*name, *label, thread & 0xFFFFFFFF, *_times({**micros, **nanos}))
 
     def unread(self) -> Int64:
         """Return the rows whose end the pass did not reach, or whose fields are invalid."""
@@ -199,29 +195,6 @@ class _Pass:
             self.bad |= endless  # ``walk`` reads this row again, and raises if it has the field
         return value, size
 
-    def skip_time(self, number: int) -> None:
-        """Skip a time in microseconds, but note its position: a later field may have it in nanoseconds."""
-        words, matches, tag = self.match_tag(number, VARINT)
-        if not matches.any():
-            return
-        complete = bool(matches.all())
-        self.micros[number] = (self.at + tag, None if complete else matches)
-        if number in _WIDE:
-            words = self.window.words[self.at + tag]
-            high = words & np.uint64(0x8080808080808080)
-            if complete and (high == np.uint64(0x0080808080808080)).all():
-                self.at += 8 + tag
-                return
-        else:
-            words = words >> np.uint64(8 * tag)
-        size = sizes(words)[1]
-        if (size == 8).any():
-            size = self.long(tag)[1]
-        size += tag
-        if not complete:
-            size *= matches
-        self.at += size
-
     def span(self, number: int) -> tuple[Int64, Int64]:
         """Read (offset, size) of a string, size 0 if missing."""
         words, matches, _ = self.match_tag(number, LEN)
@@ -265,17 +238,10 @@ class _Pass:
         self.at[row] = at + length
         return at, length
 
-    def add_micros(self, times: dict[int, Int64]) -> None:
-        """Use microseconds where nanoseconds are missing: RecvTensor and GPU streams have only microseconds."""
-        for number, micros in _TIMES.items():
-            if micros not in self.micros:
-                continue
-            position, matches = self.micros[micros]
-            lacks = times[number] == 0
-            row = np.flatnonzero(lacks if matches is None else lacks & matches)
-            if len(row):
-                value = read_varints(self.window, position[row])[0].view(np.int64)
-                times[number][row] = nanoseconds(value)
+
+def _times(numbers: Mapping[int, Int64]) -> list[Int64]:
+    """Return the times in ns. RecvTensor and GPU streams have only microseconds."""
+    return [np.where(numbers[ns] != 0, numbers[ns], nanoseconds(numbers[micros])) for ns, micros in _TIMES.items()]
 
 
 def nanoseconds(micros: Int64) -> Int64:
@@ -289,5 +255,4 @@ def _read_any_order(window: Window, start: Int64, end: Int64) -> NodeColumns:
     numbers = {number: np.zeros(n, np.int64) for number in (*_TIMES, *_TIMES.values(), THREAD)}
     spans = {number: (np.zeros(n, np.int64), np.zeros(n, np.int64)) for number in (NAME, LABEL)}
     take(window, Messages(np.arange(n), start, end), numbers, 0, spans=spans)
-    times = [np.where(numbers[ns] != 0, numbers[ns], nanoseconds(numbers[micros])) for ns, micros in _TIMES.items()]
-    return NodeColumns(*spans[NAME], *spans[LABEL], numbers[THREAD] & 0xFFFFFFFF, *times)
+    return NodeColumns(*spans[NAME], *spans[LABEL], numbers[THREAD] & 0xFFFFFFFF, *_times(numbers))
