@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tftracer.trace.arrays.types import Bool, Int64, UInt64
+from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.arrays.window import Window
-from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, read_varints, sizes, squeeze, walk
+from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, read_varints, varint, walk
 
 # field numbers of NodeExecStats (step_stats.proto)
 NAME, START_US, OP_START_US, OP_END_US, END_US, MEMORY, OUTPUT, LABEL, SCHEDULED_US, THREAD = range(1, 11)
@@ -22,7 +22,6 @@ REFERENCED, MEMORY_STATS, START, OP_START, OP_END, END, SCHEDULED = range(11, 18
 RESOURCES = (OUTPUT, MEMORY_STATS)  # what outputs_and_memory.py reads
 
 _TIMES = {START: START_US, OP_START: OP_START_US, OP_END: OP_END_US, END: END_US, SCHEDULED: SCHEDULED_US}
-_WIDE = {START, SCHEDULED, START_US, SCHEDULED_US}  # epoch times, whose varints take eight or nine bytes
 _REPEATS = 8  # how many repeats of a field the fast pass reads; ``walk`` reads rows with more
 
 _LARGEST_US = np.int64((1 << 63) // 1000 - 1)
@@ -152,79 +151,42 @@ class _Pass:
         """Return the rows whose end the pass did not reach, or whose fields are invalid."""
         return np.flatnonzero(self.bad | (self.at != self.end))
 
-    def match_tag(self, number: int, wire: int) -> tuple[UInt64, Bool, int]:
-        """Return (the words at the current positions, whether each begins this field, size of its tag)."""
-        tag = number << 3 | wire
-        words = self.window.words[self.at]
-        if tag < 0x80:
-            return words, (words & np.uint64(0xFF)) == np.uint64(tag), 1
-        tag = (tag & 0x7F | 0x80) | tag >> 7 << 8
-        return words, (words & np.uint64(0xFFFF)) == np.uint64(tag), 2
-
     def number(self, number: int) -> Int64:
         """Read a varint field, 0 if missing."""
-        words, matches, tag = self.match_tag(number, VARINT)
+        tag = varint(number << 3 | VARINT)
+        matches = self.window.bytes[self.at] == tag[0]
+        if len(tag) == 2:
+            matches &= self.window.bytes[self.at + 1] == tag[1]
         if not matches.any():
             return np.zeros(len(matches), np.int64)
-        if number in _WIDE:
-            value, size = self.long(tag)
-        else:
-            value, size = self.short(words, tag)
-        size += tag
+        value, size = read_varints(self.window, self.at + len(tag))
+        self.bad |= matches & (size > 10)  # ``walk`` reads this row again, and raises
+        size += len(tag)
         if not matches.all():
             value *= matches
             size *= matches
         self.at += size
         return value.view(np.int64)
 
-    def short(self, words: UInt64, tag: int) -> tuple[UInt64, Int64]:
-        """Read a varint that usually ends within the word of its tag."""
-        value = words >> np.uint64(8 * tag)
-        mask, size = sizes(value)
-        longest = int(size.max())
-        if longest > 8 - tag:
-            return self.long(tag)
-        value &= mask
-        value &= np.uint64(0x7F7F7F7F7F7F7F7F)
-        return squeeze(value, longest), size
-
-    def long(self, tag: int) -> tuple[UInt64, Int64]:
-        value, size = read_varints(self.window, self.at + tag)
-        endless = size > 10
-        if endless.any():
-            self.bad |= endless  # ``walk`` reads this row again, and raises if it has the field
-        return value, size
-
     def span(self, number: int) -> tuple[Int64, Int64]:
         """Read (offset, size) of a string, size 0 if missing."""
-        words, matches, _ = self.match_tag(number, LEN)
-        length, size = self.short(words, 1)
-        size += 1
-        size *= matches
-        length *= matches
-        self.at += size
-        offset = self.at.copy()
-        count = length.view(np.int64)
-        self.bad |= (count < 0) | (count > self.end - offset)
-        if self.bad.any():
-            count[self.bad] = 0
-        self.at += count
-        return offset, count
+        row = self.rows_at(number)
+        offset, size = self.at.copy(), np.zeros(len(self.at), np.int64)
+        offset[row], size[row] = self.spans_of_rows(row)
+        return offset, size
 
     def skip_messages(self, number: int) -> None:
         for _ in range(_REPEATS):
-            tag = np.uint8(number << 3 | LEN)
-            matches = self.window.bytes[self.at] == tag
-            if not matches.any():
+            row = self.rows_at(number)
+            if not len(row):
                 return
-            if matches.all():
-                row = np.arange(len(matches))
-                offset, size = self.span(number)
-            else:
-                row = np.flatnonzero(matches)
-                offset, size = self.spans_of_rows(row)
+            offset, size = self.spans_of_rows(row)
             if number in self.kept:
                 self.kept[number].append(Messages(row, offset, offset + size))
+
+    def rows_at(self, number: int) -> Int64:
+        """Return the rows whose next field is this string or message."""
+        return np.flatnonzero(self.window.bytes[self.at] == np.uint8(number << 3 | LEN))
 
     def spans_of_rows(self, row: Int64) -> tuple[Int64, Int64]:
         """Read (offset, size) of the messages at the current positions of these rows."""
