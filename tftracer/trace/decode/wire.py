@@ -34,13 +34,8 @@ _OCTETS = np.uint64(0x0FFFFFFF00000000)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _FOUR = np.uint64(4)
-_BYTE = np.uint64(0xFF)
 _SEVEN = np.uint64(0x7F)
-_TOP = np.uint64(0x80)
-_THREE = np.uint64(3)
-_EIGHT = np.uint64(8)
-_WIRE = np.uint64(7)
-_NOT_PLAIN = np.uint64(0x85)  # bits that are set in a tag of several bytes, or of a wire type other than VARINT and LEN
+_NOT_PLAIN = np.uint8(0x85)  # bits that are set in a tag of several bytes, or of a wire type other than VARINT and LEN
 
 
 def squeeze(value: UInt64, longest: int = 8) -> UInt64:
@@ -169,38 +164,19 @@ def next_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fie
 def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64] | None:
     """Do the same as ``next_fields`` if all fields are VARINT or LEN with a tag of one byte; else return None.
 
-    This is the usual case, and takes a third of the time of ``_any_fields``.
+    This is the usual case, and takes half of the time of ``_any_fields``.
     """
-    words = window.words[at]
-    tag = words & _BYTE
-    if (tag & _NOT_PLAIN).any() or (tag < _EIGHT).any():
+    tag = window.bytes[at]
+    if (tag & _NOT_PLAIN).any() or (tag < 8).any():
         return None
-    words >>= _EIGHT
-    if (words & _TOP).any():
-        mask, size = sizes(words)
-        longest = int(size.max())
-        if longest > 7:
-            words, size = read_varints(window, at + 1)
-            if (size > 10).any() or (tag & _WIRE).any():
-                return None
-        else:
-            words &= mask
-            words &= _LOW
-            squeeze(words, longest)
-        size += 1
-        offset = size
-        offset += at
-    else:
-        words &= _SEVEN
-        offset = at + 2
-    value = words.view(np.int64)
-    wire = (tag & _WIRE).view(np.int64)
+    number, wire = (tag >> 3).astype(np.int64), (tag & 7).astype(np.int64)
+    raw_value, size = read_varints(window, at + 1)
+    value = raw_value.view(np.int64)
     length = value * (wire >> 1)  # LEN (2) gives value, VARINT (0) gives 0
-    following = offset + length
-    if (following > stop).any():
+    offset = at + 1 + size
+    if (size > 10).any() or (length < 0).any() or (length > stop - offset).any():
         return None
-    tag >>= _THREE
-    return Fields(row, tag.view(np.int64), wire, value, offset, length), following
+    return Fields(row, number, wire, value, offset, length), offset + length
 
 
 def _any_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64]:
