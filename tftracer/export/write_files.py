@@ -8,9 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import Any, Union
 
-from tftracer.errors import StorageError, UnsupportedError
+from tftracer.errors import UnsupportedError
 from tftracer.storage.plain_files import read_plain
-from tftracer.storage.whole_file import take_place, temporary_name
+from tftracer.storage.whole_file import take_place, temporary_name, writing
+
+_REMEDY = ". Check the path, its rights and space."
 
 
 class LocalFolder:
@@ -23,27 +25,27 @@ class LocalFolder:
     def temporary_path(self, path: str) -> Path:
         """Return the path of a temporary local file, which ``publish`` turns into the file at ``path``."""
         target = self.root / path
-        with _storage_errors(target):
+        with writing(target, _REMEDY):
             target.parent.mkdir(parents=True, exist_ok=True)
         temporary = temporary_name(target)
         self._temporary_paths.add(temporary)
         return temporary
 
     def publish(self, temporary: Path, path: str) -> None:
-        with _storage_errors(self.root / path):
+        with writing(self.root / path, _REMEDY):
             take_place(temporary, self.root / path)
         self._temporary_paths.discard(temporary)
 
     def read(self, path: str) -> bytes | None:
         """Return a file's content; None if it does not exist."""
-        with _storage_errors(self.root / path):
+        with writing(self.root / path, _REMEDY):
             try:
                 return read_plain(self.root / path)
             except FileNotFoundError:
                 return None
 
     def remove(self, path: str) -> None:
-        with _storage_errors(self.root / path):
+        with writing(self.root / path, _REMEDY):
             (self.root / path).unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -68,21 +70,21 @@ class RemoteFolder:
         target = f"{self.root}/{path}"
         parent, _, name = target.rpartition("/")
         temporary_target = f"{parent}/.{name}.{secrets.token_hex(4)}.part"
-        with _storage_errors(target):
+        with writing(target, _REMEDY):
             self.system.makedirs(parent, exist_ok=True)
             self.system.put_file(str(temporary), temporary_target)
             self.system.mv(temporary_target, target)
         temporary.unlink()
 
     def read(self, path: str) -> bytes | None:
-        with _storage_errors(f"{self.root}/{path}"):
+        with writing(f"{self.root}/{path}", _REMEDY):
             try:
                 return bytes(self.system.cat_file(f"{self.root}/{path}"))
             except FileNotFoundError:
                 return None
 
     def remove(self, path: str) -> None:
-        with _storage_errors(f"{self.root}/{path}"), contextlib.suppress(FileNotFoundError):
+        with writing(f"{self.root}/{path}", _REMEDY), contextlib.suppress(FileNotFoundError):
             self.system.rm_file(f"{self.root}/{path}")
 
     def close(self) -> None:
@@ -106,13 +108,3 @@ def folder(place: str) -> Folder:
     except (ValueError, ImportError) as error:
         raise UnsupportedError(f"{place}: {error}") from error
     return RemoteFolder(system, path.rstrip("/"))
-
-
-@contextlib.contextmanager
-def _storage_errors(path: object) -> Any:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"{path}: cannot be written ({error.strerror or error}). Check the path, its rights and space."
-        ) from error

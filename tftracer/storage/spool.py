@@ -21,7 +21,7 @@ from tftracer.errors import StorageError
 from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.storage.file_bytes import FileBytes, Handle
 from tftracer.storage.tftrace_format import Record, StoredPayload
-from tftracer.storage.whole_file import take_place
+from tftracer.storage.whole_file import take_place, writing
 
 try:
     import fcntl
@@ -147,14 +147,14 @@ class Spool:
         self._too_large = 0  # size of the largest record that did not fit; 0: there is space
 
     def _create(self, path: Path | None, memory: Memory | None) -> Disk | Memory:
-        store: Disk | Memory | None = None
-        try:
+        with writing(path):
             store = Disk(path) if path else memory or Memory()
-            store.write_at(0, self._head)
-        except OSError as error:
-            if path and store:  # the header is incomplete
-                path.unlink(missing_ok=True)
-            raise StorageError(f"{path}: cannot be written ({error.strerror or error}).") from error
+            try:
+                store.write_at(0, self._head)
+            except OSError:  # the header is incomplete
+                if path:
+                    path.unlink(missing_ok=True)
+                raise
         return store
 
     def append(self, new: NewRecord) -> Record:
@@ -275,11 +275,9 @@ class Spool:
         if self.path is None:
             return Memory()
         aside = self.path.with_suffix(ASIDE)
-        try:
+        with writing(aside):
             aside.unlink(missing_ok=True)
             return Disk(aside)
-        except OSError as error:
-            raise StorageError(f"{aside}: cannot be written ({error.strerror or error}).") from error
 
     def _discard(self, fresh: Disk | Memory) -> None:
         fresh.close()

@@ -164,7 +164,7 @@ def next_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fie
 def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64] | None:
     """Do the same as ``next_fields`` if all fields are VARINT or LEN with a tag of one byte; else return None.
 
-    This is the usual case, and takes half of the time of ``_any_fields``.
+    This is the usual case, and is faster than ``_any_fields``.
     """
     tag = window.bytes[at]
     if (tag & _NOT_PLAIN).any() or (tag < 8).any():
