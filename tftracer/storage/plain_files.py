@@ -11,8 +11,7 @@ import os
 import stat
 from pathlib import Path
 
-_NEVER_WAITS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NEVER_WAITS = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 def open_plain(path: str | os.PathLike[str]) -> int:
@@ -25,9 +24,9 @@ def open_own(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
 
     Root may read files of other users: on some network file systems its own files seem to belong to another user.
     """
-    handle = _checked(os.open(path, flags | _NEVER_WAITS | _NO_LINK), path)
+    handle = _checked(os.open(path, flags | _NEVER_WAITS | os.O_NOFOLLOW), path)
     is_reading = flags & (os.O_WRONLY | os.O_RDWR) == 0
-    if not _is_ours(os.fstat(handle)) and not (is_reading and os.geteuid() == 0):
+    if os.fstat(handle).st_uid != os.geteuid() and not (is_reading and os.geteuid() == 0):
         os.close(handle)
         raise PermissionError(errno.EACCES, "it belongs to another user", str(path))
     return handle
@@ -41,7 +40,7 @@ def read_plain(path: str | os.PathLike[str]) -> bytes:
 def is_own_folder(path: Path) -> bool:
     """Return whether the folder belongs to this user and is not a link. Raises OSError if it does not exist."""
     facts = path.lstat()
-    return stat.S_ISDIR(facts.st_mode) and _is_ours(facts)
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
 def _checked(handle: int, path: str | os.PathLike[str]) -> int:
@@ -50,7 +49,3 @@ def _checked(handle: int, path: str | os.PathLike[str]) -> int:
         os.close(handle)
         raise OSError(errno.EINVAL, "it is no plain file", str(path))
     return handle
-
-
-def _is_ours(facts: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or facts.st_uid == os.geteuid()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import threading
 import zlib
@@ -22,11 +23,6 @@ from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.storage.file_bytes import FileBytes, Handle
 from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.storage.whole_file import take_place, writing
-
-try:
-    import fcntl
-except ImportError:  # no flock on this system: only the process id tells whether a spool is in use
-    fcntl = None  # type: ignore[assignment]
 
 #: Maximum size of a session that is kept in memory because no file can be written.
 MEMORY_LIMIT = 64 << 20
@@ -64,7 +60,7 @@ class Disk(FileBytes):
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         self.handle = Handle(os.open(path, flags, 0o600))
         self.locked = lock(self.handle.fd)
         self.gives_back = punch_hole(self.handle.fd, 1 << 30, 1 << 12)  # whether the system can free parts of a file
@@ -85,7 +81,7 @@ class Disk(FileBytes):
         """Return the free bytes of the file system; a user's quota may be lower."""
         try:
             system = os.fstatvfs(self.handle.fd)
-        except (AttributeError, OSError):
+        except OSError:
             return 0
         return system.f_bavail * system.f_frsize
 
@@ -312,8 +308,6 @@ def _record(store: Disk | Memory, new: NewRecord, start: int, offset: int) -> Re
 
 def lock(fd: int) -> bool:
     """Lock a file, which marks it as in use; return False if it cannot be locked."""
-    if fcntl is None:
-        return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -323,8 +317,6 @@ def lock(fd: int) -> bool:
 
 def is_locked(fd: int) -> bool | None:
     """Return whether another process writes to this file; None if the file system has no locks."""
-    if fcntl is None:
-        return None
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         fcntl.flock(fd, fcntl.LOCK_UN)
@@ -336,7 +328,7 @@ def is_locked(fd: int) -> bool | None:
 
 
 def unlock(store: Disk) -> None:
-    if store.locked and fcntl is not None:
+    if store.locked:
         fcntl.flock(store.handle.fd, fcntl.LOCK_UN)
 
 

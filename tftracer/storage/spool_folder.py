@@ -55,8 +55,7 @@ def user_cache() -> Path:
 
 
 def temporary_folder() -> Path:
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir()) / f"tftracer-{user}"
+    return Path(tempfile.gettempdir()) / f"tftracer-{os.getuid()}"
 
 
 def open_spool(folder: str | os.PathLike[str] | None, session_id: str) -> tuple[Spool, str]:
@@ -85,7 +84,7 @@ def _ready(folder: Path) -> Path:
     """Return the folder; create it if necessary, accessible only by its owner."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder == temporary_folder() and hasattr(os, "getuid"):
+    if folder == temporary_folder():
         # Anybody can create folders in the system's temporary folder; a folder of another user must not be used.
         if not is_own_folder(folder):
             raise StorageError("it belongs to another user")
