@@ -35,6 +35,7 @@ _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _FOUR = np.uint64(4)
 _SEVEN = np.uint64(0x7F)
+_TOP = np.uint64(0x80)
 _NOT_PLAIN = np.uint8(0x85)  # bits that are set in a tag of several bytes, or of a wire type other than VARINT and LEN
 
 
@@ -71,12 +72,9 @@ def sizes(words: UInt64) -> tuple[UInt64, Int64]:
 def read_varints(window: Window, at: Int64) -> tuple[UInt64, Int64]:
     """Return (value, size in bytes) of the varints at these positions; size 11 for a varint of more than 10 bytes."""
     words = window.words[at]
+    if not (words & _TOP).any():  # sizes of texts take one byte
+        return words & _SEVEN, np.ones(len(at), np.int64)
     more = words & _HIGH
-    if len(more) and (more == _HIGH).all():  # times in nanoseconds take nine bytes
-        words &= _LOW
-        value, size = squeeze(words), np.full(len(at), 8, np.int64)
-        _lengthen(window, at, value, size)
-        return value, size
     mask, size = sizes(words)
     long = np.flatnonzero(more == _HIGH)
     words &= mask
@@ -169,14 +167,16 @@ def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[F
     tag = window.bytes[at]
     if (tag & _NOT_PLAIN).any() or (tag < 8).any():
         return None
-    number, wire = (tag >> 3).astype(np.int64), (tag & 7).astype(np.int64)
-    raw_value, size = read_varints(window, at + 1)
+    key, content = tag.astype(np.int64), at + 1
+    number, wire = key >> 3, key & 7
+    raw_value, size = read_varints(window, content)
+    if (size > 8).any() and ((size > 10) | (wire == LEN)).any():
+        return None
     value = raw_value.view(np.int64)
     length = value * (wire >> 1)  # LEN (2) gives value, VARINT (0) gives 0
-    offset = at + 1 + size
-    if (size > 10).any() or (length < 0).any() or (length > stop - offset).any():
-        return None
-    return Fields(row, number, wire, value, offset, length), offset + length
+    offset = content + size
+    following = offset + length
+    return None if (following > stop).any() else (Fields(row, number, wire, value, offset, length), following)
 
 
 def _any_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64]:
