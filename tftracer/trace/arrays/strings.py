@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tftracer.trace.arrays.intervals import positions_in
 from tftracer.trace.arrays.types import Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 
@@ -229,34 +228,11 @@ def equal_to(wanted: bytes, text: npt.NDArray[np.uint8], offset: Int64, size: In
 def codes_in(table: StringTable, text: bytes, offset: Int64, size: Int64) -> Int64:
     """Return [n] the code in ``table`` of each string text[offset[i] : offset[i] + size[i]], -1 for unknown strings."""
     hasher, hashes = hashed(table)
-    return Lookup.of(hashes)(hasher.spans(Window(text, 0, len(text)), offset, size))
+    return codes_of(hashes, hasher.spans(Window(text, 0, len(text)), offset, size))
 
 
-@dataclass
-class Lookup:
-    """A hash table from hashes of strings to their codes. A hash whose slot belongs to another hash is found by binary search."""
-
-    hashes: UInt64  # by code
-    slots: Int32  # by the upper bits of a hash: the code of a string with these bits; any code if there is none
-    colliding_hashes: UInt64  # the hashes without a slot, sorted
-    colliding_codes: Int64
-
-    @classmethod
-    def of(cls, hashes: UInt64) -> Lookup:
-        bits = min(max((8 * len(hashes)).bit_length(), 8), _MAX_SLOT_BITS)
-        slots = np.zeros(1 << bits, np.int32)
-        slot = (hashes >> np.uint64(64 - bits)).view(np.int64)
-        slots[slot] = np.arange(len(hashes), dtype=np.int32)
-        codes = np.flatnonzero(slots[slot] != np.arange(len(hashes)))
-        codes = codes[np.argsort(hashes[codes])]
-        return cls(hashes, slots, hashes[codes], codes)
-
-    def __call__(self, hashes: UInt64) -> Int64:
-        """Return [n] the code of each hash, -1 for unknown hashes."""
-        if not len(self.hashes):
-            return np.full(len(hashes), -1, np.int64)
-        bits = len(self.slots).bit_length() - 1
-        code = self.slots[(hashes >> np.uint64(64 - bits)).view(np.int64)].astype(np.int64)
-        rest = np.flatnonzero(self.hashes[code] != hashes)
-        code[rest] = np.append(self.colliding_codes, -1)[positions_in(self.colliding_hashes, hashes[rest])]
-        return code
+def codes_of(hashes: UInt64, wanted: UInt64) -> Int64:
+    """Return [wanted] the index of each hash in ``hashes``; -1 if it is not there."""
+    codes, first = numbered(np.concatenate([hashes, wanted]))
+    position = first[codes[len(hashes) :]]
+    return np.where(position < len(hashes), position, -1)

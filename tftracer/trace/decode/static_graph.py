@@ -17,8 +17,8 @@ import numpy as np
 
 from tftracer.errors import FormatError, TruncatedError
 from tftracer.trace.arrays.intervals import Numbering, distinct, paced, positions_in
-from tftracer.trace.arrays.strings import Hasher, Lookup, codes_in, hashed
-from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.arrays.strings import Hasher, codes_in, codes_of, hashed
+from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.graphdef import GraphNodes, read_graph
 from tftracer.trace.decode.labels import Received, label_inputs, parse_input, parse_received, split_parentheses
@@ -190,9 +190,8 @@ def _from_graphs(entities: _Entities) -> list[Int64]:
     graphs = _graphs(entities.trace, hasher)
     if not graphs:
         return []
-    lookup = Lookup.of(hashes)
     channels = _Channels(entities, graphs)
-    edges = [_of_graph(entities, graph, lookup, channels) for graph in graphs]
+    edges = [_of_graph(entities, graph, hashes, channels) for graph in graphs]
     rows = channels.arrivals() + channels.rows
     if rows:
         edges.append(np.array(rows, np.int64))
@@ -215,14 +214,14 @@ def _graphs(trace: Trace, hasher: Hasher) -> list[GraphNodes]:
     return graphs
 
 
-def _of_graph(entities: _Entities, graph: GraphNodes, lookup: Lookup, channels: _Channels) -> Int64:
+def _of_graph(entities: _Entities, graph: GraphNodes, hashes: UInt64, channels: _Channels) -> Int64:
     """Return the edges between nodes of one graph; edges to consumers of a _Recv are added to ``channels``."""
     codes = np.array([entities.devices.get(name, -1) for name in graph.devices] or [-1], np.int64)
     base = np.where(codes < 0, -1, codes * entities.width)[graph.device]
-    name = lookup(graph.name)
+    name = codes_of(hashes, graph.name)
     node_in_trace = (base >= 0) & (name >= 0)
     entity = np.where(node_in_trace, base + name, -1)
-    source = lookup(graph.source)
+    source = codes_of(hashes, graph.source)
     producer = _base_of_sources(graph, base) + source
     edge_is_kept = node_in_trace[graph.node] & (source >= 0) & entities.executed(producer)
     consumer = entity[graph.node]
