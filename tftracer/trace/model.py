@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypedDict
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict, cast
 
 import numpy as np
 
@@ -367,10 +367,4 @@ class TraceContext:
 
     @property
     def watched(self) -> Watched:
-        return {
-            "between_lines": self.between_lines,
-            "sampled_gc": self.sampled_gc,
-            "turn_lines": self.turn_lines,
-            "lock_holder": self.lock_holder,
-            "slow_times": self.slow_times,
-        }
+        return cast(Watched, {name: getattr(self, name) for name in Watched.__annotations__})

@@ -15,6 +15,7 @@ from tftracer.trace.decode.labels import (
     parse_input,
     parse_label,
     parse_received,
+    split_parentheses,
 )
 
 PS, WORKER = "/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0"
@@ -79,7 +80,7 @@ def test_all_labels_at_once_read_as_one_by_one(labels: list[str]) -> None:
     data = bytes(table.data)
     offset, size = op_spans(table)
     ops = [data[o : o + s].decode() for o, s in zip(offset.tolist(), size.tolist())]
-    inputs = label_inputs(table)
+    inputs = label_inputs(table, split_parentheses(table))
     read: list[list[tuple[str, int, bool]]] = [[] for _ in labels]
     for label, at, length, slot, control in zip(*(column.tolist() for column in inputs)):
         read[label].append((data[at : at + length].decode(), slot, control))

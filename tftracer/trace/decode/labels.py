@@ -190,12 +190,11 @@ class Inputs(NamedTuple):
     control: npt.NDArray[np.bool_]
 
 
-def label_inputs(labels: StringTable, given: Parentheses | None = None) -> Inputs:
+def label_inputs(labels: StringTable, parts: Parentheses) -> Inputs:
     """Return the inputs of all labels that have an op, as ``parse_label`` and ``parse_input`` do. No Python loop.
 
-    ``given``: the result of ``split_parentheses`` for these labels, if it is known.
+    ``parts``: the result of ``split_parentheses`` for these labels.
     """
-    parts = given or split_parentheses(labels)
     has_op = parts.has_op[parts.label]
     text = np.frombuffer(labels.data, np.uint8)
     label, first, end = parts.label[has_op], parts.first[has_op], parts.end[has_op]

@@ -77,12 +77,11 @@ class ProfileDetails:
 
     def facts(self, node: int) -> list[tuple[str, str]]:
         """Return (name, value) of the stats of a node's event."""
-        plane = self._space.planes[int(self.plane[node])]
-        return [fact for name, text in self._stats(plane, int(self.row[node])).items() for fact in _named_values(name, text)]
+        return [fact for name, text in self._stats(node).items() for fact in _named_values(name, text)]
 
     def hlo(self, node: int) -> str:
         """Return the text of the HLO op that a node ran; "" if it ran none."""
-        stats = self._stats(self._space.planes[int(self.plane[node])], int(self.row[node]))
+        stats = self._stats(node)
         program = stats.get("program_id", "")
         module = self._modules.module(int(program) if _PROGRAM.fullmatch(program) else -1, stats.get("hlo_module", ""))
         return module.text(stats.get("hlo_op", "")) if module is not None else ""
@@ -103,7 +102,8 @@ class ProfileDetails:
         plane = self._space.plane(PARTITIONS_PLANE)
         return [] if plane is None else partition_graphs(plane)
 
-    def _stats(self, plane: Plane, row: int) -> dict[str, str]:
+    def _stats(self, node: int) -> dict[str, str]:
+        plane, row = self._space.planes[int(self.plane[node])], int(self.row[node])
         events = plane.events
         kind = plane.stats_of_kind(int(events.kind[row])) if int(events.kind[row]) in plane.metadata else {}
         stats = {name: str(value) for name, value in kind.items()}
