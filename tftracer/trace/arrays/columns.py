@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.contract.basics import Column, Strings
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.arrays.strings import StringTable
 
 
@@ -37,10 +37,7 @@ Columns = dict[str, Callable[[], Values]]
 def rows_of(columns: Mapping[str, Values | Callable[[], Values]]) -> list[dict[str, Any]]:
     """Return the rows of a table; masked values are None."""
     lists = [_listed(column() if callable(column) else column) for column in columns.values()]
-    rows: list[dict[str, Any]] = []
-    for batch in batches(len(lists[0]), 500):
-        rows += [dict(zip(columns, row)) for row in zip(*(values[batch.start : batch.stop] for values in lists))]
-    return rows
+    return [dict(zip(columns, row)) for row in paced(zip(*lists), 500)]
 
 
 def _listed(values: Values) -> Sequence[Any]:

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.trace.arrays.types import Int32, Int64, UInt64
-from tftracer.trace.arrays.window import Window
+from tftracer.trace.arrays.window import Window, blocks
 
 #: Longer strings are hashed by Python, one by one: op names are shorter.
 LONG = 1024
 
 _ROUND = 32  # bytes that are hashed together
 _CHUNK = 64  # bytes that are copied together, because that takes hardly longer than copying one
-_ROWS = 1 << 14  # strings that are hashed or copied together
+_ROWS = 1 << 14  # strings that are hashed together
 _MASKS = (np.tri(_ROUND + 1, _ROUND, -1, np.uint8) * np.uint8(255)).view(f"V{_ROUND}")[:, 0]  # [n] selects the first n bytes
 _HALF = np.uint64(32)
 
@@ -168,15 +168,11 @@ def table(raw: bytes, offset: Int64, size: Int64) -> StringTable:
     """Return the table of the strings at raw[offset[i] : offset[i] + size[i]], in order."""
     offsets = np.zeros(len(offset) + 1, np.int64)
     np.cumsum(size, out=offsets[1:])
-    parts = []
-    for first in range(0, len(offset), _BATCH):
-        at, length = offset[first : first + _BATCH], size[first : first + _BATCH]
-        low = int(at.min())
-        parts.append(gathered(Window(raw, low, int((at + length).max())).bytes, at - low, length).data)
-    return StringTable(b"".join(parts), offsets)
+    texts = [_gathered(window.bytes, low, high - low).data for _, window, low, high in blocks(raw, offset, offset + size, _BATCH)]
+    return StringTable(b"".join(texts), offsets)
 
 
-def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDArray[np.uint8]:
+def _gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDArray[np.uint8]:
     """Concatenate the bytes of the strings at offset[i] : offset[i] + size[i] of ``text``.
 
     ``text`` has ``window.PADDING`` more bytes after the last string. Strings are copied in chunks; the next string overwrites
@@ -185,14 +181,11 @@ def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDA
     place = np.cumsum(size) - size
     out = np.empty(int(size.sum()) + _CHUNK, np.uint8)
     source, target = _chunks(text), _chunks(out)
-    for first in range(0, len(size), _ROWS):
-        part = slice(first, first + _ROWS)
-        source_at, target_at, left = offset[part], place[part], size[part]
-        last_chunk = (min(int(left.max()), LONG) - 1) // _CHUNK * _CHUNK
-        for chunk in range(last_chunk, 0, -_CHUNK):  # from the last: what a chunk copies past a string's end is overwritten later
-            rows = np.flatnonzero(left > chunk)
-            target[target_at[rows] + chunk] = source[source_at[rows] + chunk]
-        target[target_at] = source[source_at]
+    last_chunk = (min(int(size.max()), LONG) - 1) // _CHUNK * _CHUNK
+    for chunk in range(last_chunk, 0, -_CHUNK):  # from the last: what a chunk copies past a string's end is overwritten later
+        rows = np.flatnonzero(size > chunk)
+        target[place[rows] + chunk] = source[offset[rows] + chunk]
+    target[place] = source[offset]
     for i in np.flatnonzero(size > LONG).tolist():
         out[place[i] : place[i] + size[i]] = text[offset[i] : offset[i] + size[i]]
     return out[:-_CHUNK]

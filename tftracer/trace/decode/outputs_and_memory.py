@@ -5,7 +5,6 @@ Submessages are read like the nodes: the first field of all messages of a block,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,15 +13,11 @@ import numpy as np
 
 from tftracer.trace.arrays.strings import Hasher, StringTable, numbered, table
 from tftracer.trace.arrays.types import Int32, Int64, UInt64
-from tftracer.trace.arrays.window import Window
+from tftracer.trace.arrays.window import Window, blocks
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.node_fields import MEMORY_STATS, OUTPUT, Messages, read_messages, take
 from tftracer.trace.decode.tensor_shapes import Shapes
 from tftracer.trace.model import Trace
-
-#: Number of nodes read together: their columns fit into the second-level cache, and most time is spent within NumPy, which
-#: releases the GIL.
-BLOCK = 1 << 15
 
 _NO_SHAPE = -1  # in place of a size
 
@@ -82,10 +77,11 @@ def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
     Raises FormatError if the bytes are not NodeExecStats.
     """
     outputs, memory = _Outputs(), MemoryStats(*np.zeros((2, trace.n), np.int64))
-    for window, first, start, end in _windows(trace):
+    if not trace.content.size:
+        return outputs.columns(b""), memory
+    for block, window, start, end in blocks(trace.raw, trace.offset, trace.offset + trace.size):
         messages = read_messages(window, start, end)
-        outputs.add(window, first, messages[OUTPUT])
-        block = slice(first, first + len(start))
+        outputs.add(window, block.start, messages[OUTPUT])
         columns = {1: memory.temp_bytes[block], 3: memory.persistent_bytes[block]}  # temp_memory_size, persistent_memory_size
         take(window, messages[MEMORY_STATS], columns, 0, own=False)
     return outputs.columns(trace.raw), memory
@@ -126,17 +122,6 @@ class _Outputs:
         shape, *shapes = _coded(self.shapes)
         codes = allocator, dtype.astype(np.int32), shape
         return Outputs(node, slot, requested, allocated, ptr, *codes, Shapes(raw, *shapes), table(raw, *names))
-
-
-def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
-    """Yield (window, index of its first node, starts, ends) of each block of nodes."""
-    if not trace.content.size:
-        return
-    for first in range(0, trace.n, BLOCK):
-        start = trace.offset[first : first + BLOCK]
-        end = start + trace.size[first : first + BLOCK]
-        low = int(start.min())
-        yield Window(trace.raw, low, int(end.max())), first, start - low, end - low
 
 
 def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple[UInt64, Int64, Int64]:

@@ -18,14 +18,13 @@ from tftracer.errors import FormatError, PatternError
 from tftracer.trace.arrays.intervals import concatenated, is_in
 from tftracer.trace.arrays.strings import Hashed, Hasher, StringTable, find, numbered, spans_in, table
 from tftracer.trace.arrays.types import Bool, Int32, Int64, UInt64
-from tftracer.trace.arrays.window import Window
+from tftracer.trace.arrays.window import BLOCK, blocks
 from tftracer.trace.decode import labels as labels_
 from tftracer.trace.decode import wire
 from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.message_spans import MAX_OTHERS, Spans, node_spans
 from tftracer.trace.decode.node_fields import NodeColumns, read_nodes
 from tftracer.trace.decode.node_kinds import node_kinds
-from tftracer.trace.decode.outputs_and_memory import BLOCK
 from tftracer.trace.decode.valid_times import MAX_NS, valid_times
 from tftracer.trace.decode.wire import LEN, Field
 from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, NodeKind, Span, Trace
@@ -160,13 +159,11 @@ def _set_kinds(trace: Trace, communication_ops: str) -> None:
 
 def _read(raw: bytes, start: Int64, end: Int64) -> _Columns:
     columns = _Columns(*(np.empty(len(start), np.int64) for _ in fields(NodeColumns)))
-    for block in _blocks(len(start)):
-        low = int(start[block].min())
-        window = Window(raw, low, int(end[block].max()))
-        nodes = read_nodes(window, start[block] - low, end[block] - low)
+    for block, window, low, high in blocks(raw, start, end):
+        nodes = read_nodes(window, low, high)
         columns.name_hash[block] = columns.hasher.spans(window, nodes.name_at, nodes.name_size)
-        nodes.name_at += low
-        nodes.label_at += low
+        nodes.name_at += window.low
+        nodes.label_at += window.low
         columns.put(block, nodes)
     return columns
 
@@ -273,11 +270,8 @@ def _set_strings(trace: Trace, columns: _Columns) -> None:
 
 def _label_hashes(raw: bytes, columns: _Columns) -> UInt64:
     hashes = np.empty(len(columns.label_at), np.uint64)
-    for block in _blocks(len(hashes)):
-        at, size = columns.label_at[block], columns.label_size[block]
-        low = int(at.min())
-        window = Window(raw, low, int((at + size).max()))
-        hashes[block] = columns.hasher.spans(window, at - low, size)
+    for block, window, at, end in blocks(raw, columns.label_at, columns.label_at + columns.label_size):
+        hashes[block] = columns.hasher.spans(window, at, end - at)
     return hashes
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tftracer.errors import FormatError, TruncatedError
-from tftracer.trace.arrays.intervals import Numbering, distinct, paced, positions_in
+from tftracer.trace.arrays.intervals import Numbering, distinct, paced
 from tftracer.trace.arrays.strings import Hasher, codes_in, codes_of, hashed
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
@@ -251,9 +251,8 @@ def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
     """
     if len(graph.devices) < 2:
         return base[graph.node]
-    order = np.argsort(graph.name, kind="stable")
-    position = positions_in(graph.name[order], graph.source)
-    return np.where(position >= 0, base[order][position], base[graph.node])
+    source = codes_of(graph.name, graph.source)
+    return np.where(source >= 0, base[source], base[graph.node])
 
 
 class _Channels:

@@ -9,7 +9,7 @@ profiler writes some that are not UTF-8. Invalid bytes raise FormatError.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +19,12 @@ from google.protobuf.message import DecodeError
 from tftracer.errors import FormatError
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.types import Int32, Int64
-from tftracer.trace.arrays.window import Window
+from tftracer.trace.arrays.window import Window, blocks
 from tftracer.trace.decode.message_spans import LINE_EVENTS, Spans, event_spans
 from tftracer.trace.decode.node_fields import Messages, take
 from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schema, message_classes
 from tftracer.trace.decode.valid_times import LATEST_NS, MAX_NS
 from tftracer.trace.decode.wire import LEN, VARINT, Field, next_field, read_varints
-
-BLOCK = 1 << 15  # events that are read together: the temporary arrays fit into the cache
 
 _MAX_PARTS = 1 << 16  # planes in a file, lines in a plane
 
@@ -290,14 +288,6 @@ def _events(lines: list[Line], raw: bytes, spans: list[Spans]) -> Events:
         np.add(at, window.low, out=stats[rows])
     start += np.repeat(timestamps, counts)
     return Events(line, kind, start, duration, raw, begin, end, stats)
-
-
-def blocks(raw: bytes, begin: Int64, end: Int64) -> Iterator[tuple[slice, Window, Int64, Int64]]:
-    """Yield (rows, window, begins, ends) of blocks of messages; positions are relative to the window."""
-    for first in range(0, len(begin), BLOCK):
-        rows = slice(first, min(first + BLOCK, len(begin)))
-        low, high = int(begin[rows].min()), int(end[rows].max())
-        yield rows, Window(raw, low, high), begin[rows] - low, end[rows] - low
 
 
 def _three_numbers(window: Window, begin: Int64, end: Int64) -> tuple[list[Int64], Int64]:

@@ -10,9 +10,9 @@ import numpy as np
 from tftracer.trace.arrays.intervals import concatenated, distinct
 from tftracer.trace.arrays.strings import Hasher, numbered
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
-from tftracer.trace.arrays.window import Window
+from tftracer.trace.arrays.window import Window, blocks
 from tftracer.trace.decode.wire import LEN, VARINT, varint, walk
-from tftracer.trace.decode.xplane_reader import DOUBLE, EVENT_STATS, METADATA_ID, REFERENCE, Events, Plane, blocks, decoded
+from tftracer.trace.decode.xplane_reader import DOUBLE, EVENT_STATS, METADATA_ID, REFERENCE, Events, Plane, decoded
 
 _SEARCH_BLOCK = 1 << 22  # bytes that are searched together
 
