@@ -195,7 +195,7 @@ class SlowWatch:
     def _start_source(self) -> None:
         self._lock_place.narrow()
         self._source = StackSource(self._lock_place.place)
-        self._source.watch(*self._natives())
+        self._source.watch(*self._threads.natives_by_role(self._queue.under_way))
 
     def _tick(self, now_ns: int) -> None:
         if self._source:
@@ -267,20 +267,10 @@ class SlowWatch:
             waiting = [question.turn.step for question in self._questions.values() if question.turn.run is run]
             periods.passed_before([*waiting, *self._finder.undecided(run)], self._records)
         if self._source:
-            self._source.watch(*self._natives())
+            self._source.watch(*self._threads.natives_by_role(self._queue.under_way))
             self._try_part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
             if not self._questions:
                 self._take_answers(now_ns)
-
-    def _natives(self) -> tuple[list[int], list[int], list[int]]:
-        """Return the native ids of the training's threads with the main thread, of the tracer's threads, and of the others.
-
-        The main thread most likely runs a training.
-        """
-        main = threading.main_thread().native_id or 0
-        training = sorted({main, *self._threads.natives(list(self._queue.under_way))} - {0})
-        ours = self._threads.natives(self._threads.ours)
-        return training, ours, sorted({*self._threads.natives(self._threads.names)} - {*training, *ours})
 
     def _read_host(self, after_ns: int) -> None:
         if self._host:

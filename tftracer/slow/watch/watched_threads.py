@@ -30,7 +30,17 @@ class WatchedThreads:
             if self._absent_ns[ident] < at_ns and now.get(ident, self.native_ids[ident]) == self.native_ids[ident]
         }
 
-    def natives(self, idents: Iterable[int]) -> list[int]:
+    def natives_by_role(self, training: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
+        """Return the native ids of the threads in ``training`` and the main thread, of the tracer's threads, and of the others.
+
+        The main thread most likely runs a training.
+        """
+        main = threading.main_thread().native_id or 0
+        trains = sorted({main, *self._natives(list(training))} - {0})
+        ours = self._natives(self.ours)
+        return trains, ours, sorted({*self._natives(self.names)} - {*trains, *ours})
+
+    def _natives(self, idents: Iterable[int]) -> list[int]:
         """Return the native ids of threads, as far as they are known."""
         return sorted(native for native in map(self.native_ids.get, idents) if native is not None)
 
