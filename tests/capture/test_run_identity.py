@@ -60,7 +60,9 @@ def test_titles() -> None:
     assert describe([TRAIN], None).title("timeout_in_ms: 5") == "train [timeout_in_ms: 5]"
     assert describe([], None).title() == "nothing"
     many = describe([Tensor(f"layer{i}/some/long/name:0") for i in range(50)], None).title()
-    assert len(many) < 120 and many.endswith(" more")
+    assert len(many) < 120 and many.endswith(" more") and "at least" not in many
+    cut = describe([Tensor(f"value{i}:0") for i in range(1_500)], None).title()
+    assert cut.startswith("value0, value1, ") and " and at least " in cut
     assert shorten("a" * 30 + "/" + "b" * 30 + "/loss:0") == "b" * 30 + "/loss"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tftracer.session.steps.statistics import Between, StepStatistics
 from tftracer.session.traces.traces_of_usual_steps import follows_traced, usual
@@ -31,3 +32,12 @@ def test_what_tracing_costs_is_not_told_by_steps_that_were_expected_to_be_slow()
     )
     overhead = statistics.message()["traced_overhead_s"]
     assert overhead is not None and 0 < overhead < 0.01
+
+
+def test_the_first_step_alone_is_no_usual_one() -> None:
+    """A judge read "a usual step of the run 65.2 s": TensorFlow traced the function in the first one."""
+    statistics = StepStatistics()
+    statistics.add(np.zeros(1), np.array([65.2]), Between(np.full(1, np.nan), np.full(1, np.nan)), [], [])
+    assert statistics.median_s is None
+    statistics.add(np.ones(1), np.array([0.05]), Between(np.full(1, np.nan), np.full(1, np.nan)), [], [])
+    assert statistics.median_s == pytest.approx(0.05, rel=0.02)

@@ -389,6 +389,16 @@ def test_an_op_that_was_held_up_comes_first_only_where_it_explains_a_slow_step(
         assert found["balanced"]["text"].startswith("Beside what was held up in this step, nothing stands out.")
 
 
+def test_types_that_were_held_up_are_named_where_the_list_leaves_them_out() -> None:
+    """A judge read "The largest op types are _MklMatMul, Cumsum and ReluGrad"; the table had BiasAddGrad second."""
+    usual = [("m0", "MatMul", 0.6), ("m1", "MatMul", 0.6), ("c0", "Conv2D", 0.5), ("c1", "Conv2D", 0.5), ("s", "Svd", 0.4)]
+    flops = {name: 1e6 for name, _, _ in usual}
+    delayed = [(name, op, 1.6 if name == "s" else ms) for name, op, ms in usual]
+    text = codes_over([delayed, usual, usual], flops, TraceContext())["balanced"]["text"]
+    assert "The largest op types, without Svd (42%), which was held up, are MatMul (with 32% of the total op time)" in text
+    assert "Without what was held up, the longest op, m0 (MatMul), runs for 600 µs." in text
+
+
 MANY = [*matmuls(40, 0.1), *[(f"a{i}", "AddV2", 0.02) for i in range(40)]]
 
 

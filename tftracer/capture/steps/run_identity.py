@@ -133,7 +133,8 @@ def _join_names(names: tuple[str, ...]) -> str:
             break
         shown.append(short)
     more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    at_least = "at least " if len(names) >= MAX_NAMES else ""
+    return ", ".join(shown) + (f" and {at_least}{more} more" if more else "")
 
 
 def shorten(name: str) -> str:

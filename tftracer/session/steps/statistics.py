@@ -92,6 +92,8 @@ class UnwrittenSteps:
 
 #: The medians of the times between steps, and of the overhead of tracing, are computed from at most this many recent values.
 MAX_GAPS = 501
+#: Minimum number of untraced steps for their median: of two, it is the shorter.
+MIN_STEPS = 2
 #: Times between steps up to this many times their median count as usual.
 MAX_USUAL = 3.0
 
@@ -144,8 +146,8 @@ class StepStatistics:
         self._gaps.extend(between.outside_s[~np.isnan(between.outside_s)][-MAX_GAPS:].tolist())
         pairs = np.column_stack(between)
         self._inputs.extend(map(tuple, pairs[~np.isnan(pairs).any(axis=1)][-MAX_GAPS:].tolist()))
-        if self._untraced.count:
-            self._overheads.extend((durations[measuring] - (self.median_s or 0.0)).tolist())
+        if self.median_s is not None:
+            self._overheads.extend((durations[measuring] - self.median_s).tolist())
         self.history.add(first, starts, durations, traced)
         if self._first_run_at is None:
             self._first_run_at = float(starts[0])
@@ -155,8 +157,8 @@ class StepStatistics:
 
     @property
     def median_s(self) -> float | None:
-        """The median of the untraced steps."""
-        return self._untraced.percentile(0.5)
+        """The median of the untraced steps; None of one step: TensorFlow may trace its function first."""
+        return self._untraced.percentile(0.5) if self._untraced.count >= MIN_STEPS else None
 
     @property
     def between_steps(self) -> BetweenSteps:

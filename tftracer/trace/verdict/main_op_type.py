@@ -44,6 +44,8 @@ def main_op_type(step: Step) -> MainOpType | None:
     undelayed = int(np.argmax(spent))
     held_up = spent < HELD_UP_PART * np.bincount(time.work.op, time.work.self_ns, minlength=types)
     held_up[undelayed] = False
+    held_up &= shares > 0
+    left_out = _left_out([(step.trace.ops[code], float(shares[code])) for code in np.flatnonzero(held_up).tolist()])
     shares[held_up] = 0.0
     ranked = [code for code in np.argsort(-shares, kind="stable")[:LISTED_TYPES].tolist() if shares[code] >= MIN_SHARE]
     largest = int(np.argmax(shares))
@@ -79,8 +81,15 @@ def main_op_type(step: Step) -> MainOpType | None:
     others = [f"{step.trace.ops[code] or NO_OP} ({percent(float(shares[code]))})" for code in ranked if code != largest]
     if others:
         first = [f"{name} (with {share_text})", *others[:-1]]
-        return MainOpType(share, False, f"The largest op types are {', '.join(first)} and {others[-1]}.")
-    return MainOpType(share, False, f"The largest op type is {name}, with {share_text}.{time.scope(is_largest)}")
+        return MainOpType(share, False, f"The largest op types{left_out} are {', '.join(first)} and {others[-1]}.")
+    return MainOpType(share, False, f"The largest op type{left_out} is {name}, with {share_text}.{time.scope(is_largest)}")
+
+
+def _left_out(held_up: list[tuple[str, float]]) -> str:
+    """Name the types with the largest shares among those that were held up: ", without BiasAddGrad (19%), which was held up,"."""
+    ranked = [each for each in sorted(held_up, key=lambda each: -each[1])[:LISTED_TYPES] if each[1] >= MIN_SHARE]
+    listed = " and ".join(f"{name or NO_OP} ({percent(share)})" for name, share in ranked)
+    return f", without {listed}, which {'was' if len(ranked) == 1 else 'were'} held up," if ranked else ""
 
 
 def _without_delays(share: float, undelayed: float) -> str:

@@ -64,6 +64,7 @@ HAVE_SHARES = {
 ABOUT_SHORT_STEPS = {"around_ops", "balanced"}
 LAST_RANK = 2  # key for sentences that do not say what the step is bound by
 MIN_PART = 0.05  # smaller parts of the step are not listed
+MIN_TYPE_SHARE = 0.1  # a step's largest op type is not told if it has a smaller share of the op time
 MAIN_SHARE = 0.5  # a part or an op with this share takes most of the step
 #: The slow-step watch calls a step slow if it takes SLOW_TURN times the median untraced step, and SLOW_TURN_S longer than it.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
@@ -346,10 +347,20 @@ def _describe_longest_op(
     if not nodes or op_type is None:
         return ""
     runs = float(step.cover(longest_op).length)
+    part = f"{percent(runs / step.whole_ns)} of the step"
     if is_delayed:
-        runs = min(runs, float(time.ns_without_outliers[longest_op[time.work.node]].sum()))
+        runs, part = _without_delay_ns(time, longest_op, nodes[0], runs), ""
     subject = "Without what was held up, the" if is_delayed else "The"
-    longest = f" {subject} longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
-    if text.startswith(op_type.text):
+    longest = f" {subject} longest op, {step.describe(nodes[0])}, runs for {part or duration(runs)}."
+    longest *= runs >= MIN_PART * step.whole_ns or not is_delayed
+    if text.startswith(op_type.text) or op_type.share < MIN_TYPE_SHARE:
         return longest
     return f"{longest} {op_type.text}{'' if scope in op_type.text else scope}"
+
+
+def _without_delay_ns(time: OpTime, op: Bool, name: int, runs_ns: float) -> float:
+    """Return how long an op ([n] its executions) runs without what held it up, at most as long as usual in the run."""
+    rows, usual_ns = op[time.work.node], time.step.usual_ns
+    delay_ns = float((time.work.self_ns - time.ns_without_outliers)[rows].sum())
+    known_ns = float(usual_ns[time.step.trace.name[name]]) if usual_ns is not None else 0.0
+    return min(runs_ns - delay_ns, known_ns or runs_ns)

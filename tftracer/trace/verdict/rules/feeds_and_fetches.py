@@ -233,8 +233,8 @@ def _advice(step: Step, fed: Amount, fetched: Amount) -> str:
         advice.append("Put the arrays of a list into one once, before the loop (np.stack).")
     if fed.is_much:
         advice.append(
-            "Read the data in the graph with tf.data, which prepares the next batch while this one is computed; what stays the "
-            "same, keep in a variable."
+            "Read the data in the graph with tf.data, in whole batches: it prepares the next batch while this one is computed. "
+            "What stays the same, keep in a variable."
             if step.is_session
             else "Pass tensors that tf.data makes (prefetch prepares the next batch while this one is computed), not NumPy "
             "arrays; what stays the same, keep in a variable or convert it once (tf.constant)."

@@ -75,13 +75,18 @@ def _recorded_tiny_ops(step: Step) -> Sentence | None:
     commonest = int(np.argmax(counts))
     step_share = (spent + between) / step.whole_ns
     span_words = " of the time from its first op to its last," if step_share < LIKE_THE_STEP * (spent + between) / step.ns else ""
-    without = f", {percent(share)}{span_words} without a few ops and gaps of unusual length, which take {duration(stray)}"
-    whole = f"({percent(step_share)}) of the step{without * (stray > STRAY_PART * step.ns)}"
+    whole = f"{duration(spent + between)} ({percent(step_share)}) of the step"
+    if stray > STRAY_PART * step.ns:
+        of_what = span_words or " of the step"
+        whole = (
+            f"{percent(share)}{of_what} without a few ops and gaps of unusual length, which take {duration(stray)}: "
+            f"{duration(spent + between)}, {percent(step_share)} of the whole step"
+        )
     tensors = _fed_and_fetched(step, tiny)
     return sentence(
         "tiny_ops",
-        f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {duration(spent + between)} "
-        f"{whole}; the most frequent is {trace.ops[commonest]} ({int(counts.max()):,} times)."
+        f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {whole}; the most frequent is "
+        f"{trace.ops[commonest]} ({int(counts.max()):,} times)."
         f"{scope_sentence(work, trace, is_tiny)}{_loop(step, tiny)}{_elementwise(step, tiny)}{tensors}",
         FEWER_TENSORS * bool(tensors) + _fewer_ops(step),
         step_share,
