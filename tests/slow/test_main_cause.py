@@ -592,6 +592,23 @@ def test_a_short_garbage_collection_is_not_the_cause_where_the_machine_was_busy(
     assert found.cause[:3] == ("python", "", LOAD)
 
 
+@pytest.mark.parametrize(("thread", "text"), [("tftracer-watch", "on a thread of tftracer"), ("loader", "on thread loader")])
+def test_a_collection_on_another_thread_during_a_step_says_on_which(thread: str, text: str) -> None:
+    """A judge read "Python's garbage collection, 3.05 s" of a collection that a thread of tftracer ran."""
+    found = explained(0.005, 3.5, within=span(3.5, process=3.2, gc_s=3.05, collected_by=thread))
+    assert found.cause.kind == "gc" and found.parts[0].what == text
+
+
+def test_a_stop_beside_code_that_had_no_cpu_is_told_with_its_seconds() -> None:
+    """Judges read "The process was stopped" of 2.2 s, of which 0.9 s were the stop and the rest a hook without a CPU."""
+    both = span(2.25, stack(MAIN, LOAD, seconds=1.3), cpu=0.14, queue=1.21, stopped_s=0.87)
+    found = explained(2.25, between=both)
+    assert found.cause[:3] == ("python", "", LOAD)
+    assert [(other.cause.kind, other.seconds) for other in found.others] == [("stopped", 0.87)]
+    starved = explained(2.0, between=span(2.0, cpu=0.01, queue=1.3, stopped_s=0.6))
+    assert starved.cause.kind == "machine" and [other.cause.kind for other in starved.others] == ["stopped"]
+
+
 def test_a_stopped_process_is_told() -> None:
     assert explained(3.0, between=span(3.0, stack(MAIN, LOAD, seconds=3.0), stopped_s=2.9)).cause.kind == "stopped"
 
@@ -647,7 +664,7 @@ def test_cpu_time_that_may_be_of_the_steps_before_and_after_is_no_work_of_a_slow
 
 
 def test_little_more_work_is_not_the_cause_where_it_usually_waits_less_for_a_cpu() -> None:
-    starved = span(0.6, stack(MAIN, RUN, seconds=0.6), process=0.07, process_queue_s=2.0)
+    starved = span(0.6, stack(MAIN, RUN, seconds=0.6), process=0.12, process_queue_s=2.0)
     quiet = explained(0.005, 0.6, within=starved, usual_process_queue=0.05)
     assert quiet.cause.kind == "machine"
     busy = explained(0.005, 0.6, within=starved, usual_process_queue=0.8)  # eight times as long as it ran
@@ -670,6 +687,23 @@ def test_cpu_time_of_other_python_threads_is_no_work_of_a_step() -> None:
     assert explained(0.005, 0.6, within=waits).cause[:2] == ("tensorflow", "waited")
     computes = dataclasses.replace(waits, process_s=1.1, process_min_s=1.1)
     assert explained(0.005, 0.6, within=computes).cause[:2] == ("tensorflow", "computed")
+
+
+@pytest.mark.parametrize(
+    ("length_s", "process", "queue", "process_queue"),
+    [(0.363, 0.044, 0.231, 0.5), (0.263, 0.047, 0.05, 0.4), (0.306, 0.03, 0.285, 0.4), (0.669, 0.028, 0.351, 0.9)],
+)
+def test_a_little_work_beside_a_lack_of_cpus_is_no_reason_for_a_slow_step(
+    length_s: float, process: float, queue: float, process_queue: float
+) -> None:
+    """Judges read "TensorFlow or its input pipeline computed longer: the process used 0.1 CPUs" of steps without such work."""
+    idle = span(
+        length_s, stack(MAIN, RUN, seconds=length_s), process=process, queue=queue, process_queue_s=process_queue, cpu=0.003
+    )
+    found = explained(0.005, length_s, within=idle, usual_process_queue=0.8)
+    assert found.cause.kind in ("machine", "unknown")
+    works = dataclasses.replace(idle, process_s=0.17, process_min_s=0.17, queue_s=0.01)
+    assert explained(0.005, length_s, within=works, usual_process_queue=0.8).cause[:2] == ("tensorflow", "computed")
 
 
 def test_work_of_the_script_s_own_code_in_a_step_is_not_tensorflows() -> None:

@@ -32,6 +32,22 @@ def test_a_thread_that_began_later_names_nothing_before_it() -> None:
         thread.join()
 
 
+def test_a_thread_of_the_tracer_is_none_before_it_began() -> None:
+    """A judge read "Python's lock was held by a thread of tftracer": it was one of the script, whose ident was used again."""
+    threads, over = WatchedThreads(), threading.Event()
+    earlier = perf_counter_ns()
+    threads.refresh([])
+    thread = threading.Thread(target=over.wait, name="tftracer-trial")
+    thread.start()
+    try:
+        threads.refresh([])
+        threads.refresh([])
+        assert thread.ident not in threads.ours_at(earlier) and thread.ident in threads.ours_at(perf_counter_ns())
+    finally:
+        over.set()
+        thread.join()
+
+
 def test_a_thread_that_ended_has_no_name_if_a_new_one_has_its_ident(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge read "held by thread scanner", which had ended; the new thread that had its ident held the lock."""
     threads = WatchedThreads()

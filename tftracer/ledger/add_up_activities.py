@@ -265,8 +265,8 @@ def _shares(stall: Stall) -> list[tuple[Cause, float]]:
     Causes that other activities cover are left out if there is any other cause. Empty if TensorFlow only traced a function: that
     counts as the first step of its run.
     """
-    others = [(other.cause, other.seconds) for other in stall.others]
-    own_s = stall.excess_s - sum(seconds for _, seconds in others)
+    others = [(other.cause, other.seconds) for other in stall.others if other.cause.kind != "stopped"]  # a stop counts as such
+    own_s = stall.excess_s - sum(other.seconds for other in stall.others)
     left = [(cause, max(0.0, seconds)) for cause, seconds in ((stall.cause, own_s), *others) if cause.kind not in COVERED]
     whole_s = sum(seconds for _, seconds in left)
     if whole_s:

@@ -389,6 +389,17 @@ def test_an_op_that_was_held_up_comes_first_only_where_it_explains_a_slow_step(
         assert found["balanced"]["text"].startswith("Beside what was held up in this step, nothing stands out.")
 
 
+def test_a_loop_that_takes_more_turns_than_usual_was_not_held_up() -> None:
+    """A judge read "Without what held up single ops, ..." of a step whose loop took 500 turns, not 5."""
+    usual = [*[("mix", "MatMul", 0.3)] * 5, *matmuls(10, 0.1), ("a", "AddV2", 0.1)]
+    longer = [*[("mix", "MatMul", 0.3)] * 500, *usual[5:]]
+    found = codes_over([longer, usual, usual, usual], {name: 1e6 for name, _, _ in longer})
+    text = (
+        "One op, mix (MatMul) on the CPU, runs for 150 ms in 500 executions (in most traced steps of the run it takes about 1.5"
+    )
+    assert list(found) == ["one_op"] and found["one_op"]["text"].startswith(text)
+
+
 def test_types_that_were_held_up_are_named_where_the_list_leaves_them_out() -> None:
     """A judge read "The largest op types are _MklMatMul, Cumsum and ReluGrad"; the table had BiasAddGrad second."""
     usual = [("m0", "MatMul", 0.6), ("m1", "MatMul", 0.6), ("c0", "Conv2D", 0.5), ("c1", "Conv2D", 0.5), ("s", "Svd", 0.4)]

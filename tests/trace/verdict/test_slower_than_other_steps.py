@@ -40,7 +40,7 @@ def test_a_step_as_long_as_usual_is_not_compared() -> None:
 
 @pytest.mark.parametrize(
     ("others", "words"),
-    [(1, "The run's other traced step took 9 ms"), (4, "The fastest of the run's 4 other traced steps took 9 ms")],
+    [(1, "Another traced step of the run took 9 ms"), (4, "The fastest of 4 other traced steps of the run took 9 ms")],
 )
 def test_tracing_is_the_reason_where_every_traced_step_is_slow(others: int, words: str) -> None:
     nodes = [N(f"m{i}", "MatMul", i * MS // 2, (i + 1) * MS // 2) for i in range(10)]  # 5 of the 10 ms
@@ -173,7 +173,7 @@ def test_on_a_busy_machine_a_step_was_not_slow_by_itself() -> None:
     nodes = [N(f"m{i}", "MatMul", i * MS, (i + 1) * MS) for i in range(10)]
     for use, words in (
         (CpuUse(), "this step was slow by itself."),
-        (BUSY, "on the busy machine this step probably waited longer"),
+        (BUSY, "this step had more work than they, or it waited longer for a CPU on the busy machine"),
     ):
         sentence = compared(
             TraceContext(step_s=0.100, median_s=0.009, other_traced=2, fastest_traced_s=0.010, cpu_use=use), nodes

@@ -30,6 +30,9 @@ LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
 SHORT_WAIT_S = 0.2
 #: Minimum CPU time of the process, in seconds, from which a conclusion is drawn.
 MIN_CPU_S = 0.02
+#: A step whose threads mostly waited for a CPU computed more only if its extra CPU time is at least this many seconds, or the
+#: share SOME of the time to explain: threads of the input pipeline compute meanwhile, too.
+MIN_WORK_S = 0.1
 
 
 def has_enough_samples(span: Span, excess_s: float) -> bool:
@@ -58,16 +61,19 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
             return UNKNOWN
     python_s = max(functions_s, _held_by_others_s(observed))  # during this time the step may have waited for Python
     share, work = min(1.0, to_explain_s / excess_s), _work(span, observed, to_explain_s)
-    if work is None or not work.computed_more:
+    # Work of TensorFlow's other threads does not explain why the training thread itself had no CPU.
+    is_own_work = cpu_wait_s < SOME * excess_s or _thread_computed_more(span, observed, to_explain_s)
+    if work is None or not work.computed_more or not is_own_work:
         if cpu_wait_s >= HALF * excess_s:
             return Cause("machine", "", None, min(1.0, cpu_wait_s / excess_s))
-        if work is not None and work.queued_s is not None and work.queued_s >= HALF * to_explain_s:
+        if work is not None and not work.computed_more and work.queued_s is not None and work.queued_s >= HALF * to_explain_s:
             return Cause("machine", "", None, min(share, work.queued_s / excess_s))
     if not would_have_seen_functions(observed, excess_s) or work is None:
         return UNKNOWN
     ran_s = work.more_s - python_s + max(0.0, work.queued_s or 0.0, span.queue_s or 0.0)
     explained_s = max(ran_s, work.with_usual_waits_s - python_s)
-    if work.computed_more and explained_s >= HALF * to_explain_s:
+    has_work = work.computed_more and is_own_work and work.more_s >= min(MIN_WORK_S, SOME * to_explain_s)
+    if has_work and explained_s >= HALF * to_explain_s:
         share, code = min(share, explained_s / excess_s), own_python(span.stacks)
         if sum(stack.seconds for stack in code) > HALF * span.sampled_s:  # the script's own code computed
             return Cause("python", "", shared_line(code).frame, share)
@@ -91,6 +97,12 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
 def _held_by_others_s(observed: Observed) -> float:
     """Return for how long other threads held Python's lock during a step that may call Python functions, if for most of it."""
     return observed.inside.length_s * (observed.inside.other_holder_share or 0.0) if function_may_have_waited(observed) else 0.0
+
+
+def _thread_computed_more(span: Span, observed: Observed, to_explain_s: float) -> bool:
+    """Return whether the training thread itself used far more CPU time than usual."""
+    usual_s = (observed.usual_cpu or 0.0) * max(0.0, span.length_s - to_explain_s)
+    return (span.cpu_s or 0.0) >= max(MIN_CPU_S, COMPUTED_MORE * usual_s)
 
 
 def had_no_cpu(observed: Observed, to_explain_s: float) -> bool:

@@ -94,7 +94,7 @@ def _cause_of_largest_part(parts: tuple[Part, ...], observed: Observed, excess_s
     sums = {kind: sum(map(excess, alike)) for kind, alike in by_kind.items()}
     kind = max(sums, key=lambda each: sums[each])
     top = by_kind[kind][0]
-    if kind in ("wait", "unknown", "no_cpu") and sums.get("stopped", 0.0) >= SOME * excess_s:
+    if kind in ("wait", "unknown") and sums.get("stopped", 0.0) >= SOME * excess_s:
         # The process may have been stopped for longer than the readings show.
         return Cause("stopped", "", None, min(1.0, sums["stopped"] / excess_s))
     kinds_with_line, measured_kinds = set(KINDS_WITH_LINE), set(MEASURED_KINDS)

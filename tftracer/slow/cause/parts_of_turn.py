@@ -17,6 +17,7 @@ from tftracer.slow.cause.waits_for_lock import free_lock_s, holder_text, holders
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.slow.watch.system_calls import WAITS
 from tftracer.slow.watch.thread_times_in_span import SUMMABLE_VALUES
+from tftracer.slow.watch.watched_threads import OURS
 from tftracer.slow.watch_results import OF_TRACER, Part
 from tftracer.trace.units import counted, duration
 
@@ -103,7 +104,8 @@ def _inside(turn: SlowTurn, observed: Observed, length_s: float) -> list[Part]:
     for kind, seconds in (("stopped", span.stopped_s), ("gc", span.gc_s), ("py_function", functions_s)):
         seconds = min(seconds or 0.0, left)
         if seconds > 0:
-            parts.append(Part(_kind(kind), seconds, 0.0 if kind != "py_function" else None, ""))
+            what = _collector_text(span.collected_by) if kind == "gc" else ""
+            parts.append(Part(_kind(kind), seconds, 0.0 if kind != "py_function" else None, what))
             left -= seconds
     saves = saves_inside(turn)
     for save in saves:
@@ -145,6 +147,11 @@ def _inside(turn: SlowTurn, observed: Observed, length_s: float) -> list[Part]:
         parts.append(Part("unknown", beyond_s, None, ""))  # samples may have missed the Python function in this time
         left -= beyond_s
     return [Part("tensorflow", left, usual_s - usual_lock_s, cpus_text(span)), *parts]
+
+
+def _collector_text(thread: str) -> str:
+    """Return on which other thread a collection ran during a step; "" if on the training thread."""
+    return f"on {OF_TRACER if thread.startswith(OURS) else f'thread {thread}'}" if thread else ""
 
 
 def cpus_text(span: Span) -> str:

@@ -39,10 +39,17 @@ def other_causes(
 ) -> tuple[OtherCause, ...]:
     """Return the other causes of a turn, each with its seconds beyond the usual, which together are less than the excess."""
     is_own = cause.kind == "machine" and (not is_inside or no_cpu_s(parts) >= HALF * excess_s)  # the training thread had no CPU
-    if is_own or cause.kind == "stopped" or (cause.kind == "unknown" and cause.frame):
+    if cause.kind == "stopped" or (cause.kind == "unknown" and cause.frame):
         return ()
-    span = observed.side(is_inside)
     others, left = [], excess_s
+    for part in parts:
+        stop = OtherCause(Cause("stopped", "", None, min(1.0, part.seconds / excess_s)), part.seconds)
+        if part.kind == "stopped" and is_notable(stop, excess_s):
+            others.append(stop)
+            left -= stop.seconds
+    if is_own:
+        return tuple(others)
+    span = observed.side(is_inside)
     code = _code(cause, parts, span, excess_s, is_inside, observed)
     measured = () if cause.kind == "machine" else _measured(cause, parts, observed, excess_s, is_inside)
     for other in (*measured, *code):

@@ -347,9 +347,10 @@ class SlowWatch:
     def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:
         raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "holders": []}] * 2}
         spans, names = [], self._threads.names_at(turn.end_ns)
+        ours = self._threads.ours_at(turn.start_ns)
         for raw_span, (start, end), is_inside in zip(raw["spans"], turn.spans, (False, True)):
             collected = self._gc.by_thread(start, end) if self._gc else {}
-            span = span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours)
+            span = span_of(raw_span, end - start, turn.thread, self._names, names, ours)
             spans.append(with_collections(span, turn.thread, names, collected, is_inside))
         stacks = without_tracer(spans[0].stacks)
         if self._queue.sees_all_sessions and not turn.has_other_steps:

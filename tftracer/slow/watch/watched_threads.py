@@ -30,6 +30,10 @@ class WatchedThreads:
             if self._absent_ns[ident] < at_ns and now.get(ident, self.native_ids[ident]) == self.native_ids[ident]
         }
 
+    def ours_at(self, at_ns: int) -> frozenset[int]:
+        """Return the idents of the tracer's threads at this time. A later thread may have the ident of an ended one."""
+        return frozenset({get_ident(), *(ident for ident, name in self.names_at(at_ns).items() if name.startswith(OURS))})
+
     def natives_by_role(self, training: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
         """Return the native ids of the threads in ``training`` and the main thread, of the tracer's threads, and of the others.
 

@@ -118,7 +118,7 @@ def _why_all_are_slow(sentences: Sequence[Sentence]) -> str:
 
 def _why_only_this_is_slow(sentences: Sequence[Sentence], probably: str) -> str:
     if _is_busy(sentences):
-        return "on the busy machine this step probably waited longer for a CPU"
+        return "this step had more work than they, or it waited longer for a CPU on the busy machine"
     return f"this step was {probably}slow by itself"
 
 
@@ -136,7 +136,7 @@ def _factor(factor: float) -> str:
 
 def _other_traced(step: Step, fastest: float) -> str:
     count = step.context.other_traced
-    other = f"The fastest of the run's {count:,} other traced steps" if count > 1 else "The run's other traced step"
+    other = f"The fastest of {count:,} other traced steps of the run" if count > 1 else "Another traced step of the run"
     return f"{other} took {_seconds(fastest)}"
 
 

@@ -143,6 +143,18 @@ class Step:
             return None
         return self._by_name(times.keys, times.shortest_ns)
 
+    @cached_property
+    def executions_ratio(self) -> Float64:
+        """[names] how many times as often an op ran in this step as in the trace of the run in which it ran least often: 1 or
+        more. A native loop may take more turns than usual."""
+        result = np.ones(len(self.trace.names))
+        if self.times is not None and len(self.times.keys):
+            counts = np.where(self.times.count > 0, self.times.count, np.iinfo(np.int64).max).min(axis=1)
+            fewest = self._by_name(self.times.keys, counts.astype(np.float64))
+            executions = np.bincount(self.work.name, minlength=len(self.trace.names))
+            np.divide(executions, fewest, out=result, where=fewest > 0)
+        return np.asarray(np.maximum(result, 1.0))
+
     def _by_name(self, keys: Sequence[str], values: Float64) -> Float64:
         """Return [names] the values of the keys; 0 for other names."""
         value_of = dict(zip(keys, np.nan_to_num(values).tolist()))

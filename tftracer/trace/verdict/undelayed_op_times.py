@@ -63,7 +63,7 @@ def ns_without_outliers(step: Step, work: Work) -> Float64:
     """Return [work] the self times without delays of single ops: an op that takes far longer than in other traces of the run gets
     its usual time; on a busy machine, an interrupted op gets the median time of similar ops for as much work, and an op that does
     no work ``NO_WORK_NS`` at most."""
-    times = np.fmin(ns_limited_to(step.usual_ns, work), _ns_capped_without_work(step, work))
+    times = np.fmin(ns_limited_to(step, step.usual_ns, work), _ns_capped_without_work(step, work))
     if not lacked_cpu_s(step) or step.arithmetic is None:
         return times
     return np.fmin(times, _as_similar_ops(work.op, times, step.arithmetic.flops[work.node], step.arithmetic.bytes[work.node]))
@@ -77,11 +77,12 @@ def _ns_capped_without_work(step: Step, work: Work) -> Float64:
     return np.where(no_work, np.fmin(work.self_ns, NO_WORK_NS), work.self_ns)
 
 
-def ns_limited_to(known_ns: Float64 | None, work: Work) -> Float64:
-    """Return [work] the self times; an op (name) that takes ``HELD_UP`` times its known time gets the known one. ``known_ns``:
-    [names] times in other traces, 0 if an op's is not known; None: no other traces."""
+def ns_limited_to(step: Step, known_ns: Float64 | None, work: Work) -> Float64:
+    """Return [work] the self times; an op (name) that takes ``HELD_UP`` times its known time gets the known one, for as many
+    executions. ``known_ns``: [names] times in other traces, 0 if an op's is not known; None: no other traces."""
     if known_ns is None or not len(work.node):
         return work.self_ns
+    known_ns = known_ns * step.executions_ratio
     total = np.bincount(work.name, work.self_ns, minlength=len(known_ns))
     is_held_up = (known_ns > 0) & (total > HELD_UP * known_ns)
     factor = np.divide(known_ns, total, out=np.ones(len(known_ns)), where=is_held_up)

@@ -362,5 +362,5 @@ def _without_delay_ns(time: OpTime, op: Bool, name: int, runs_ns: float) -> floa
     """Return how long an op ([n] its executions) runs without what held it up, at most as long as usual in the run."""
     rows, usual_ns = op[time.work.node], time.step.usual_ns
     delay_ns = float((time.work.self_ns - time.ns_without_outliers)[rows].sum())
-    known_ns = float(usual_ns[time.step.trace.name[name]]) if usual_ns is not None else 0.0
+    known_ns = float((usual_ns * time.step.executions_ratio)[time.step.trace.name[name]]) if usual_ns is not None else 0.0
     return min(runs_ns - delay_ns, known_ns or runs_ns)

@@ -65,7 +65,7 @@ def _recorded_tiny_ops(step: Step) -> Sentence | None:
     # The time of interrupted ops, and of long gaps beyond GAP_NS.
     interrupted = _interrupted(trace, ops, tiny, usual_ns)
     stray = float(work.self_ns[interrupted[work.node]].sum() + gap_lengths.sum()) - between
-    delays = work.self_ns - ns_limited_to(step.shortest_ns, work)
+    delays = work.self_ns - ns_limited_to(step, step.shortest_ns, work)
     stray += float(delays[~interrupted[work.node] & ~is_tiny].sum())
     share = (spent + between) / max(step.ns - stray, 1.0)
     if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * usual_ns:
