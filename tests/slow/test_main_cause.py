@@ -599,6 +599,14 @@ def test_a_collection_on_another_thread_during_a_step_says_on_which(thread: str,
     assert found.cause.kind == "gc" and found.parts[0].what == text
 
 
+def test_code_without_a_cpu_beside_a_wait_elsewhere_is_not_said_to_wait() -> None:
+    """A judge read "Waited at flush_report(), for a socket": it computed without a CPU, and another function waited."""
+    sends = Frame("train.py", 526, "push_metrics", "", False)
+    stacks = stack(MAIN, LOAD, seconds=1.314), stack(MAIN, sends, seconds=0.469)
+    found = explained(1.784, between=span(1.784, *stacks, cpu=0.147, queue=0.991, lock_wait_s=0.324, holders=(None,) * 8))
+    assert found.cause[:3] == ("python", "", LOAD)
+
+
 def test_a_stop_beside_code_that_had_no_cpu_is_told_with_its_seconds() -> None:
     """Judges read "The process was stopped" of 2.2 s, of which 0.9 s were the stop and the rest a hook without a CPU."""
     both = span(2.25, stack(MAIN, LOAD, seconds=1.3), cpu=0.14, queue=1.21, stopped_s=0.87)

@@ -298,7 +298,8 @@ def _line_and_kind(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) 
     if one other function has the other samples, and its share of the samples is about the share of this kind in the time. If
     it is about the share of another kind, the line has that kind.
     """
-    seconds: dict[str, float] = {part.kind: max(0.0, excess(part)) for part in parts if part.kind in ("python", "wait", "disk")}
+    kinds = ("python", "wait", "disk")
+    seconds: dict[str, float] = {part.kind: max(0.0, _excess_of_kind(part.kind, parts)) for part in parts if part.kind in kinds}
     whole_s = max(sum(seconds.values()), 1e-9)
     share = seconds.get(kind, 0.0) / whole_s
     min_share = max(HALF, min(SURE, 2 * (1 - share))) if kind in seconds else HALF
