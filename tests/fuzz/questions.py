@@ -24,6 +24,7 @@ from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.session import Session
 from tftracer.session import summary_of_session
 from tftracer.session.files.saved import SavedSession
+from tftracer.session.one_trace import session_of
 from tftracer.trace.answers import Answers
 
 _UNREADABLE = re.compile(r"This trace cannot be read \((\w+):")
@@ -124,7 +125,7 @@ def asked(answers: Answers, analysis: Analysis, arguments: dict[str, Any]) -> No
 
 
 def exported(answers: Answers, record: Any, form: str) -> None:
-    written = "".join(EXPORTS[form](answers, record, {}))
+    written = "".join(EXPORTS[form](answers, session_of(record), {}))
     if form == "chrome":
         events = json.loads(written.encode("utf-8", "replace"))["traceEvents"]
         assert all(event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0 for event in events)
