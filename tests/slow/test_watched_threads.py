@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from time import perf_counter_ns
 from types import SimpleNamespace
 
@@ -15,37 +17,34 @@ from tftracer.slow.watch.stack_source import span_of
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
 
-def test_a_thread_that_began_later_names_nothing_before_it() -> None:
+@contextlib.contextmanager
+def looked_up_before_and_after_it_began(name: str) -> Iterator[tuple[WatchedThreads, threading.Thread, int]]:
+    """The threads, a new one of them, and a time before it began."""
     threads, over = WatchedThreads(), threading.Event()
     earlier = perf_counter_ns()
     threads.refresh([])
-    thread = threading.Thread(target=over.wait, name="spinner")
+    thread = threading.Thread(target=over.wait, name=name)
     thread.start()
     try:
         threads.refresh([])
         threads.refresh([])
-        assert "spinner" not in threads.names_at(earlier).values()
-        assert "spinner" in threads.names_at(perf_counter_ns()).values()
-        assert threading.main_thread().name in threads.names_at(earlier).values()
+        yield threads, thread, earlier
     finally:
         over.set()
         thread.join()
+
+
+def test_a_thread_that_began_later_names_nothing_before_it() -> None:
+    with looked_up_before_and_after_it_began("spinner") as (threads, _, earlier):
+        assert "spinner" not in threads.names_at(earlier).values()
+        assert "spinner" in threads.names_at(perf_counter_ns()).values()
+        assert threading.main_thread().name in threads.names_at(earlier).values()
 
 
 def test_a_thread_of_the_tracer_is_none_before_it_began() -> None:
     """A judge read "Python's lock was held by a thread of tftracer": it was one of the script, whose ident was used again."""
-    threads, over = WatchedThreads(), threading.Event()
-    earlier = perf_counter_ns()
-    threads.refresh([])
-    thread = threading.Thread(target=over.wait, name="tftracer-trial")
-    thread.start()
-    try:
-        threads.refresh([])
-        threads.refresh([])
+    with looked_up_before_and_after_it_began("tftracer-trial") as (threads, thread, earlier):
         assert thread.ident not in threads.ours_at(earlier) and thread.ident in threads.ours_at(perf_counter_ns())
-    finally:
-        over.set()
-        thread.join()
 
 
 def test_a_thread_that_ended_has_no_name_if_a_new_one_has_its_ident(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,4 +141,4 @@ class ExportedFolder(_Tables):
 
 
 def _part(columns: dict[str, Any]) -> Part:
-    return Part(len(next(iter(columns.values()))), {name: lambda column=column: column for name, column in columns.items()})  # type: ignore[misc]
+    return Part(len(next(iter(columns.values()))), {name: partial(columns.__getitem__, name) for name in columns})

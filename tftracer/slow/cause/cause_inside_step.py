@@ -61,19 +61,18 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
             return UNKNOWN
     python_s = max(functions_s, _held_by_others_s(observed))  # during this time the step may have waited for Python
     share, work = min(1.0, to_explain_s / excess_s), _work(span, observed, to_explain_s)
+    computed_more = work is not None and work.computed_more
     # Work of TensorFlow's other threads does not explain why the training thread itself had no CPU.
-    is_own_work = cpu_wait_s < SOME * excess_s or _thread_computed_more(span, observed, to_explain_s)
-    if work is None or not work.computed_more or not is_own_work:
-        if cpu_wait_s >= HALF * excess_s:
-            return Cause("machine", "", None, min(1.0, cpu_wait_s / excess_s))
-        if work is not None and not work.computed_more and work.queued_s is not None and work.queued_s >= HALF * to_explain_s:
-            return Cause("machine", "", None, min(share, work.queued_s / excess_s))
+    is_own_work = computed_more and (cpu_wait_s < SOME * excess_s or _thread_computed_more(span, observed, to_explain_s))
+    if not is_own_work and cpu_wait_s >= HALF * excess_s:
+        return Cause("machine", "", None, min(1.0, cpu_wait_s / excess_s))
+    if work is not None and not computed_more and work.queued_s is not None and work.queued_s >= HALF * to_explain_s:
+        return Cause("machine", "", None, min(share, work.queued_s / excess_s))
     if not would_have_seen_functions(observed, excess_s) or work is None:
         return UNKNOWN
     ran_s = work.more_s - python_s + max(0.0, work.queued_s or 0.0, span.queue_s or 0.0)
     explained_s = max(ran_s, work.with_usual_waits_s - python_s)
-    has_work = work.computed_more and is_own_work and work.more_s >= min(MIN_WORK_S, SOME * to_explain_s)
-    if has_work and explained_s >= HALF * to_explain_s:
+    if is_own_work and work.more_s >= min(MIN_WORK_S, SOME * to_explain_s) and explained_s >= HALF * to_explain_s:
         share, code = min(share, explained_s / excess_s), own_python(span.stacks)
         if sum(stack.seconds for stack in code) > HALF * span.sampled_s:  # the script's own code computed
             return Cause("python", "", shared_line(code).frame, share)

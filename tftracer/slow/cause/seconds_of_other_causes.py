@@ -41,19 +41,15 @@ def other_causes(
     is_own = cause.kind == "machine" and (not is_inside or no_cpu_s(parts) >= HALF * excess_s)  # the training thread had no CPU
     if cause.kind == "stopped" or (cause.kind == "unknown" and cause.frame):
         return ()
+    stops = [part for part in parts if part.kind == "stopped"]
+    possible = [OtherCause(Cause("stopped", "", None, min(1.0, stop.seconds / excess_s)), stop.seconds) for stop in stops]
+    if cause.kind != "machine":
+        possible += _measured(cause, parts, observed, excess_s, is_inside)
+    if not is_own:
+        possible += _code(cause, parts, observed.side(is_inside), excess_s, is_inside, observed)
     others, left = [], excess_s
-    for part in parts:
-        stop = OtherCause(Cause("stopped", "", None, min(1.0, part.seconds / excess_s)), part.seconds)
-        if part.kind == "stopped" and is_notable(stop, excess_s):
-            others.append(stop)
-            left -= stop.seconds
-    if is_own:
-        return tuple(others)
-    span = observed.side(is_inside)
-    code = _code(cause, parts, span, excess_s, is_inside, observed)
-    measured = () if cause.kind == "machine" else _measured(cause, parts, observed, excess_s, is_inside)
-    for other in (*measured, *code):
-        if cause.kind == "machine" and other.cause.kind not in HOOK_CAUSES:
+    for other in possible:
+        if cause.kind == "machine" and other.cause.kind not in ("stopped", *HOOK_CAUSES):
             continue  # TensorFlow's threads had no CPU, so its work waited
         if is_notable(other, excess_s) and other.seconds < left:
             others.append(other)

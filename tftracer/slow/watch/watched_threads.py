@@ -16,7 +16,6 @@ class WatchedThreads:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}  # ident -> name
         self.native_ids: dict[int, int | None] = {}  # ident -> native id
-        self.ours: frozenset[int] = frozenset()  # idents of the tracer's own threads
         self._absent_ns: dict[int, int] = {}  # ident -> time of the last look-up in which the thread did not exist yet
         self._looked_ns = 0  # time of the last look-up
 
@@ -32,7 +31,7 @@ class WatchedThreads:
 
     def ours_at(self, at_ns: int) -> frozenset[int]:
         """Return the idents of the tracer's threads at this time. A later thread may have the ident of an ended one."""
-        return frozenset({get_ident(), *(ident for ident, name in self.names_at(at_ns).items() if name.startswith(OURS))})
+        return _ours(self.names_at(at_ns))
 
     def natives_by_role(self, training: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
         """Return the native ids of the threads in ``training`` and the main thread, of the tracer's threads, and of the others.
@@ -41,7 +40,7 @@ class WatchedThreads:
         """
         main = threading.main_thread().native_id or 0
         trains = sorted({main, *self._natives(list(training))} - {0})
-        ours = self._natives(self.ours)
+        ours = self._natives(_ours(self.names))
         return trains, ours, sorted({*self._natives(self.names)} - {*trains, *ours})
 
     def _natives(self, idents: Iterable[int]) -> list[int]:
@@ -62,11 +61,15 @@ class WatchedThreads:
             for ident, native in self.native_ids.items()
         }
         self._looked_ns = looked_ns
-        self.ours = frozenset({get_ident(), *(ident for ident, name in self.names.items() if name.startswith(OURS))})
         unknown = [ident for ident in training if ident not in threads]
         alive = _threads_with_frames() if unknown else set()  # threading.enumerate lacks threads that Python did not start
         reused = [ident for ident in training if before.get(ident) != self.native_ids.get(ident) and ident in before]
         return [(ident, before.get(ident)) for ident in {*reused, *unknown} if ident in reused or ident not in alive]
+
+
+def _ours(names: dict[int, str]) -> frozenset[int]:
+    """Return the idents of the calling thread, which is the watch's, and of the tracer's other threads."""
+    return frozenset({get_ident(), *(ident for ident, name in names.items() if name.startswith(OURS))})
 
 
 def _threads_with_frames() -> set[int]:

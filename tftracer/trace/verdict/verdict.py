@@ -346,21 +346,21 @@ def _describe_longest_op(
     step, nodes = time.step, time.step.longest(longest_op)
     if not nodes or op_type is None:
         return ""
-    runs = float(step.cover(longest_op).length)
-    part = f"{percent(runs / step.whole_ns)} of the step"
+    runs, name = float(step.cover(longest_op).length), step.describe(nodes[0])
+    longest = f" The longest op, {name}, runs for {percent(runs / step.whole_ns)} of the step."
     if is_delayed:
-        runs, part = _without_delay_ns(time, longest_op, nodes[0], runs), ""
-    subject = "Without what was held up, the" if is_delayed else "The"
-    longest = f" {subject} longest op, {step.describe(nodes[0])}, runs for {part or duration(runs)}."
-    longest *= runs >= MIN_PART * step.whole_ns or not is_delayed
+        runs = _without_delay_ns(time, longest_op, nodes[0], runs)
+        is_long = runs >= MIN_PART * step.whole_ns
+        longest = f" Without what was held up, the longest op, {name}, runs for {duration(runs)}." if is_long else ""
     if text.startswith(op_type.text) or op_type.share < MIN_TYPE_SHARE:
         return longest
     return f"{longest} {op_type.text}{'' if scope in op_type.text else scope}"
 
 
-def _without_delay_ns(time: OpTime, op: Bool, name: int, runs_ns: float) -> float:
-    """Return how long an op ([n] its executions) runs without what held it up, at most as long as usual in the run."""
+def _without_delay_ns(time: OpTime, op: Bool, node: int, runs_ns: float) -> float:
+    """Return how long an op runs without what held it up, at most as long as usual in the run. ``op``: [n] its executions;
+    ``node``: one of them."""
     rows, usual_ns = op[time.work.node], time.step.usual_ns
     delay_ns = float((time.work.self_ns - time.ns_without_outliers)[rows].sum())
-    known_ns = float((usual_ns * time.step.executions_ratio)[time.step.trace.name[name]]) if usual_ns is not None else 0.0
+    known_ns = float((usual_ns * time.step.executions_ratio)[time.step.trace.name[node]]) if usual_ns is not None else 0.0
     return min(runs_ns - delay_ns, known_ns or runs_ns)
