@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -1131,6 +1132,21 @@ def test_a_thread_in_a_session_that_is_not_recorded_waits_for_tensorflow() -> No
     for frames, words in (((MAIN, LOAD, RUN), "for TensorFlow"), ((MAIN, LOAD), "for a lock or another thread")):
         seen = span(0.7, stack(*frames, seconds=0.7), cpu=0.05, waits_for="for a lock or another thread")
         assert [part.what for part in explained(0.7, between=seen).parts if part.kind == "wait"] == [words]
+
+
+def test_a_wait_for_a_thread_tells_what_the_only_other_thread_at_work_did() -> None:
+    """Of a wait for a lock or in join(), a reader asked who had it."""
+    waits = stack(MAIN, LOAD, seconds=0.7)
+    saver = stack(PACK, seconds=0.7, thread="saver")
+    idle = stack(MAIN, Frame("/usr/lib/python3.11/threading.py", 324, "wait", "", True), seconds=0.7, thread="idle")
+    seen = span(0.7, waits, cpu=0.05, waits_for="for a lock or another thread", other_stacks=(saver, idle))
+    for name, who in (("saver", "thread saver"), ("thread 140001", "another thread")):
+        seen = replace(seen, other_stacks=(saver._replace(thread=name), idle))
+        words = f"for a lock or another thread, while {who} was at pack() (pack.py:30)"
+        assert [part.what for part in explained(0.7, between=seen).parts if part.kind == "wait"] == [words]
+    two = replace(seen, other_stacks=(saver, saver._replace(thread="loader")))
+    for other in (two, replace(seen, other_stacks=(idle,)), replace(seen, waits_for="in a sleep")):
+        assert "while" not in next(part.what for part in explained(0.7, between=other).parts if part.kind == "wait")
 
 
 def test_on_a_busy_machine_a_single_sample_names_no_line() -> None:

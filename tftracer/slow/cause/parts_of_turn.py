@@ -13,7 +13,15 @@ from typing import Any
 from tftracer.contract.stalls import PartKind
 from tftracer.slow.cause.blamed_code import functions_of_busiest_thread, in_tensorflow_s, is_in_phase, own_python
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.waits_for_lock import free_lock_s, holder_text, holders_of, lock_s, starved_s, tracers_lock_s
+from tftracer.slow.cause.waits_for_lock import (
+    free_lock_s,
+    holder_text,
+    holders_of,
+    lock_s,
+    other_thread_text,
+    starved_s,
+    tracers_lock_s,
+)
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.slow.watch.system_calls import WAITS
 from tftracer.slow.watch.thread_times_in_span import SUMMABLE_VALUES
@@ -187,8 +195,10 @@ def wait_text(span: Span, seconds: float) -> str:
     held_lock = len(holders_of(span, "training")) > HALF * len(span.holders)
     # Python's own functions release the lock before they wait for a socket or a file; those of a C library may sleep with it.
     held_lock &= span.watch_delay_s >= HALF * span.length_s > 0 and waits_for in ("", WAITS["sleep"], WAITS["thread"])
-    lock = "with Python's lock, so that no other thread could run Python" if held_lock else ""
-    return ", ".join(filter(None, (waits_for, lock)))
+    if held_lock:
+        return ", ".join(filter(None, (waits_for, "with Python's lock, so that no other thread could run Python")))
+    meanwhile = other_thread_text(span) if waits_for == WAITS["thread"] else ""
+    return f"{waits_for}, while {meanwhile}" if meanwhile else waits_for
 
 
 def _without_cpu_text(seconds: float, whole_s: float) -> str:

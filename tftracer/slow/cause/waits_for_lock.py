@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tftracer.slow.cause.blamed_code import called_by_tensorflow, shared_line
+from tftracer.slow.cause.blamed_code import called_by_tensorflow, shared_line, waits_for_thread
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.watch_results import FoldedStack
+from tftracer.slow.watch_results import FoldedStack, Frame
 
 #: A thread counts as the holder of the lock if it held it in more than this share of the readings of the lock.
 HALF = 0.5
 #: Minimum number of readings that show whether a thread waited for the lock.
 ENOUGH_READINGS = 4
+#: Minimum share of a wait for which another thread was seen at its own code, so that it is mentioned.
+MOST = 0.75
 #: The tracer's threads hold the lock often but for microseconds, so one reading of that proves no long wait for them.
 TRACER_READINGS = 2
 
@@ -112,5 +114,31 @@ def holder_text(span: Span) -> str:
     is_one_thread = names.count(name) > HALF * len(names)
     stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in others if holder.thread == name or not is_one_thread]
     frame = shared_line(stack for stack in stacks if stack.frames).frame
-    where = f", in {frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
+    where = f", in {place_text(frame)}" if frame else ""
     return f"{'several threads' if not is_one_thread else f'thread {name}' if name else 'another thread'}{where}"
+
+
+def place_text(frame: Frame) -> str:
+    """Return "load() (train.py:31)"."""
+    return f"{frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})"
+
+
+def other_thread_text(span: Span) -> str:
+    """Return "thread saver was at save() (train.py:31)" for the only other thread that did not wait for a thread itself.
+
+    The training thread may have waited for it. Return "" if there is no such thread, or if there are several.
+    """
+    threads: dict[str, list[FoldedStack]] = {}
+    for stack in span.other_stacks:
+        if not waits_for_thread([stack]):
+            threads.setdefault(stack.thread, []).append(stack)
+    least_s = MOST * span.sampled_s
+    busy = {name: stacks for name, stacks in threads.items() if sum(stack.seconds for stack in stacks) >= least_s > 0}
+    if len(busy) != 1:
+        return ""
+    ((name, stacks),) = busy.items()
+    frame = shared_line(stacks).frame
+    if frame is None or frame.is_library:
+        return ""
+    has_name = not name.removeprefix("thread ").isdigit()  # a thread that ended within a second has only a number
+    return f"{f'thread {name}' if has_name else 'another thread'} was at {place_text(frame)}"
