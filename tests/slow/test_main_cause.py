@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -269,7 +268,7 @@ def test_a_python_function_in_the_step_of_another_run_is_named_by_its_line() -> 
     called = stack(SCRIPT_OPS, LOAD, seconds=0.7, thread="Dummy-3")
     between = span(0.8, stack(MAIN, RUN, seconds=0.8), other_stacks=(called,))
     assert explained(0.8, between=between, other_runs=others).cause[:3] == ("py_function", "", LOAD)
-    alone = dataclasses.replace(between, other_stacks=())
+    alone = replace(between, other_stacks=())
     assert explained(0.8, between=alone, other_runs=others).cause.kind == "other_run"
 
 
@@ -295,26 +294,26 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     held = span(1.9, stack(MAIN, LOAD, seconds=1.9), watch_delay_s=1.8, holders=(holder, holder, None))
     found = explained(1.9, between=held)
     assert (found.cause.kind, found.cause.name) == ("lock", "thread serializer, in main() (train.py:10)")
-    ended = dataclasses.replace(holder, thread="")  # before its name was read
-    found = explained(1.9, between=dataclasses.replace(held, holders=(ended, ended)))
+    ended = replace(holder, thread="")  # before its name was read
+    found = explained(1.9, between=replace(held, holders=(ended, ended)))
     assert found.cause.name == "another thread, in main() (train.py:10)"
-    free = dataclasses.replace(held, holders=(holder, None, None))  # the watch had no CPU meanwhile
+    free = replace(held, holders=(holder, None, None))  # the watch had no CPU meanwhile
     assert explained(1.9, between=free).cause[:3] == ("wait", "", LOAD)
-    nobodys = dataclasses.replace(held, holders=(None, None), lock_wait_s=1.8)
+    nobodys = replace(held, holders=(None, None), lock_wait_s=1.8)
     assert explained(1.9, between=nobodys).cause[:3] == ("unknown", "", LOAD)
-    itself = dataclasses.replace(holder, whose="training")
-    own = dataclasses.replace(held, holders=(itself,), cpu_s=1.85)
+    itself = replace(holder, whose="training")
+    own = replace(held, holders=(itself,), cpu_s=1.85)
     assert explained(1.9, between=own).cause[:3] == ("python", "", LOAD)
-    in_c = explained(1.9, between=dataclasses.replace(held, holders=(itself,)))  # a C library's call that sleeps with the lock
+    in_c = explained(1.9, between=replace(held, holders=(itself,)))  # a C library's call that sleeps with the lock
     assert in_c.cause[:3] == ("wait", "", LOAD) and not in_c.doubt
     assert in_c.parts[0].what == "with Python's lock, so that no other thread could run Python"
     assert not any(part.what for part in explained(1.9, between=free).parts if part.kind == "wait")
-    slept = explained(1.9, between=dataclasses.replace(held, holders=(itself,), waits_for="in a sleep"))
+    slept = explained(1.9, between=replace(held, holders=(itself,), waits_for="in a sleep"))
     assert slept.parts[0].what == "in a sleep, with Python's lock, so that no other thread could run Python"
-    unproven = dataclasses.replace(held, holders=())
+    unproven = replace(held, holders=())
     waited = explained(1.9, between=unproven)
     assert waited.cause.kind == "wait" and "a thread that was not seen" in waited.doubt
-    ran = dataclasses.replace(unproven, process_s=1.7)  # another thread, which only one that holds the lock can
+    ran = replace(unproven, process_s=1.7)  # another thread, which only one that holds the lock can
     assert explained(1.9, between=ran).cause[:2] == ("lock", "")
 
 
@@ -324,7 +323,7 @@ def test_a_python_function_that_waits_for_pythons_lock_is_not_the_cause() -> Non
     waits = span(1.0, stack(RUN, seconds=1.0), watch_delay_s=0.9, holders=(other,) * 3, other_stacks=(generator,))
     assert explained(0.0, 1.0, within=waits).cause[:2] == ("lock", "thread ranker, in main() (train.py:10)")
     own = LockHolder("pool", "other", (SCRIPT_OPS, LOAD))
-    assert explained(0.0, 1.0, within=dataclasses.replace(waits, holders=(own,) * 3)).cause[::2] == ("py_function", LOAD)
+    assert explained(0.0, 1.0, within=replace(waits, holders=(own,) * 3)).cause[::2] == ("py_function", LOAD)
 
 
 def test_a_wait_says_what_for_unless_the_thread_waited_for_other_things_as_well() -> None:
@@ -338,7 +337,7 @@ def test_a_thread_that_was_seen_to_wait_for_pythons_lock_waited_for_it_whoever_h
     one, other, third = (LockHolder(name, "other", (MAIN,)) for name in ("one", "other", "third"))
     taken_in_turn = span(0.5, stack(MAIN, LOAD, seconds=0.5), cpu=0.05, lock_wait_s=0.4, holders=(one, other, third, one))
     assert explained(0.5, between=taken_in_turn).cause[:2] == ("lock", "several threads, in main() (train.py:10)")
-    most = dataclasses.replace(taken_in_turn, holders=(one, other, one))
+    most = replace(taken_in_turn, holders=(one, other, one))
     assert explained(0.5, between=most).cause.name == "thread one, in main() (train.py:10)"
     returning = span(0.5, stack(MAIN, RUN, seconds=0.5), lock_wait_s=0.4, holders=(one,))  # from TensorFlow
     assert explained(0.0, 0.5, within=returning).cause[:2] == ("lock", "thread one, in main() (train.py:10)")
@@ -405,14 +404,14 @@ def test_a_hook_that_waited_for_most_of_a_step_is_the_cause_though_threads_of_te
     found = explained(0.005, 0.23, within=within)
     assert (found.cause.kind, found.cause.name) == ("hook", "AuditHook")
     assert found.cause.share == pytest.approx(0.58, abs=0.01)
-    assert explained(0.005, 0.23, within=dataclasses.replace(within, queue_s=0.18)).cause.kind == "machine"
+    assert explained(0.005, 0.23, within=replace(within, queue_s=0.18)).cause.kind == "machine"
 
 
 def test_a_hook_and_a_python_function_are_named_beside_threads_that_had_no_cpu() -> None:
     """A judge read "Threads of the process had no CPU", "explains 37%": a hook had run for 240 of 604 ms."""
     runs = Frame("jobtools.py", 314, "after_run", "AuditHook", False)
     within = span(0.6, stack(MAIN, runs, seconds=0.24), cpu=0.01, queue=0.0, process=0.01, process_queue_s=0.25)
-    found = explained(0.005, 0.6, within=dataclasses.replace(within, process_min_s=0.0))
+    found = explained(0.005, 0.6, within=replace(within, process_min_s=0.0))
     assert "AuditHook" in [found.cause.name, *(other.cause.name for other in found.others)]
     decode = (stack(SCRIPT_OPS, LOAD, seconds=0.234, thread="Dummy-1"),)
     slept = span(0.483, other_stacks=decode, queue=0.196, process=0.005, process_queue_s=0.5, longest_unseen_s=0.1)
@@ -435,7 +434,7 @@ def test_tensorflow_did_not_compute_for_the_time_of_a_python_function_that_it_ca
     found = explained(0.0, 0.22, within=within)
     assert found.cause.kind == "unknown"
     assert [(other.cause.kind, other.cause.frame) for other in found.others] == [("py_function", LOAD)]
-    worked = dataclasses.replace(within, process_s=0.4, process_min_s=0.4)
+    worked = replace(within, process_s=0.4, process_min_s=0.4)
     assert explained(0.0, 0.22, within=worked).cause[:2] == ("tensorflow", "computed")
 
 
@@ -552,7 +551,7 @@ def test_of_a_step_that_is_not_known_the_wait_for_pythons_lock_is_told_if_it_was
     found = explained(0.0, 1.2, within=within)
     assert found.cause.kind == "unknown" and found.doubt
     assert [(other.cause.kind, round(other.seconds, 2)) for other in found.others] == [("lock", 0.55)]
-    little = explained(0.0, 1.2, within=dataclasses.replace(within, lock_wait_s=0.2))
+    little = explained(0.0, 1.2, within=replace(within, lock_wait_s=0.2))
     assert (little.cause.kind, little.others) == ("unknown", ())
 
 
@@ -562,7 +561,7 @@ def test_a_python_function_of_tensorflows_that_held_pythons_lock_is_the_cause_wh
     assert explained(0.0, 0.6, within=within).cause[:3] == ("py_function", "", LOAD)
     waits = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), watch_delay_s=0.55, holders=(holder,))
     assert explained(0.6, between=waits, input_ns=590 * MS).cause[:3] == ("py_function", "", LOAD)
-    elsewhere = dataclasses.replace(waits, stacks=(stack(MAIN, seconds=0.5),))
+    elsewhere = replace(waits, stacks=(stack(MAIN, seconds=0.5),))
     assert explained(0.6, between=elsewhere).cause.kind == "lock"
 
 
@@ -578,11 +577,9 @@ def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:
 def test_garbage_of_a_python_function_that_tensorflow_calls_has_its_line() -> None:
     parses = stack(SCRIPT_OPS, LOAD, seconds=0.5, thread="other")
     within = span(0.9, stack(MAIN, RUN, seconds=0.9), gc_s=0.52)
-    found = explained(0.0, 0.9, within=dataclasses.replace(within, other_stacks=(parses,)))
+    found = explained(0.0, 0.9, within=replace(within, other_stacks=(parses,)))
     assert found.cause[:3] == ("gc", "", LOAD) and not found.doubt
-    by_thread = dataclasses.replace(
-        within, other_stacks=(stack(TRAIN_THREAD, seconds=0.5, thread="watcher"), parses), collected_by="watcher"
-    )
+    by_thread = replace(within, other_stacks=(stack(TRAIN_THREAD, seconds=0.5, thread="watcher"), parses), collected_by="watcher")
     assert explained(0.0, 0.9, within=by_thread).cause.frame == TRAIN_THREAD
     unknown = explained(0.0, 0.9, within=within)
     assert unknown.cause.frame is None and unknown.doubt == "The line that made the collected objects is not known."
@@ -631,7 +628,7 @@ def test_a_step_that_computed_more_is_tensorflows_work_on_a_busy_machine_too() -
 def test_a_step_whose_threads_had_no_cpu_is_the_machines_and_one_that_slept_is_not() -> None:
     starved = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.001, process_queue_s=0.6)
     assert explained(0.005, 0.5, within=starved).cause.kind == "machine"
-    slept = dataclasses.replace(starved, process_queue_s=0.01)
+    slept = replace(starved, process_queue_s=0.01)
     assert explained(0.005, 0.5, within=slept).cause[:2] == ("tensorflow", "waited")
 
 
@@ -663,7 +660,7 @@ def test_a_step_that_may_have_waited_for_a_cpu_is_not_said_to_wait_in_tensorflow
     unknown = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.0, process_queue_s=None)
     found = explained(0.005, 0.5, within=unknown)
     assert (found.cause.kind, found.doubt) == ("unknown", NO_QUEUES)
-    partly = explained(0.005, 0.5, within=dataclasses.replace(unknown, process_queue_s=0.15))
+    partly = explained(0.005, 0.5, within=replace(unknown, process_queue_s=0.15))
     assert (partly.cause.kind, partly.doubt) == ("unknown", PARTLY_NO_CPU)
 
 
@@ -684,9 +681,9 @@ def test_a_loop_of_ops_computed_longer_where_its_cpu_time_usually_waits_as_long_
     """0.16 s of CPU time in 0.55 s, and its threads were ready to run all the time, as usual on this machine."""
     loop = span(0.567, stack(MAIN, RUN, seconds=0.56), process=0.16, process_queue_s=0.53)
     assert explained(0.005, 0.567, within=loop, usual_process_queue=0.85).cause[:2] == ("tensorflow", "computed")
-    half = explained(0.005, 0.567, within=dataclasses.replace(loop, process_queue_s=0.2), usual_process_queue=0.85)
+    half = explained(0.005, 0.567, within=replace(loop, process_queue_s=0.2), usual_process_queue=0.85)
     assert half.cause[:2] == ("tensorflow", "computed") and half.cause.share == pytest.approx(0.64, abs=0.02)
-    slept = dataclasses.replace(loop, process_queue_s=0.1)
+    slept = replace(loop, process_queue_s=0.1)
     assert explained(0.005, 0.567, within=slept, usual_process_queue=0.85).cause[:2] == ("tensorflow", "")
 
 
@@ -694,7 +691,7 @@ def test_cpu_time_of_other_python_threads_is_no_work_of_a_step() -> None:
     """A thread of the script computes all the time, also while a step waits."""
     waits = span(0.6, stack(MAIN, RUN, seconds=0.6), process=0.61, python_s=0.6, process_queue_s=0.01)
     assert explained(0.005, 0.6, within=waits).cause[:2] == ("tensorflow", "waited")
-    computes = dataclasses.replace(waits, process_s=1.1, process_min_s=1.1)
+    computes = replace(waits, process_s=1.1, process_min_s=1.1)
     assert explained(0.005, 0.6, within=computes).cause[:2] == ("tensorflow", "computed")
 
 
@@ -711,7 +708,7 @@ def test_a_little_work_beside_a_lack_of_cpus_is_no_reason_for_a_slow_step(
     )
     found = explained(0.005, length_s, within=idle, usual_process_queue=0.8)
     assert found.cause.kind in ("machine", "unknown")
-    works = dataclasses.replace(idle, process_s=0.17, process_min_s=0.17, queue_s=0.01)
+    works = replace(idle, process_s=0.17, process_min_s=0.17, queue_s=0.01)
     assert explained(0.005, length_s, within=works, usual_process_queue=0.8).cause[:2] == ("tensorflow", "computed")
 
 
@@ -725,12 +722,12 @@ def test_work_of_the_script_s_own_code_in_a_step_is_not_tensorflows() -> None:
 def test_threads_that_wait_for_a_cpu_on_a_busy_machine_are_not_said_to_wait_in_tensorflow() -> None:
     starved = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.01, process_queue_s=0.55)
     assert explained(0.005, 0.5, within=starved, usual_process_queue=1.0).cause.kind == "machine"
-    less = dataclasses.replace(starved, process_queue_s=0.2)
+    less = replace(starved, process_queue_s=0.2)
     assert explained(0.005, 0.5, within=less, usual_process_queue=1.0).cause.kind == "unknown"
 
 
 def test_a_step_of_which_nothing_was_counted_is_not_tensorflows() -> None:
-    nothing = dataclasses.replace(span(0.5, stack(MAIN, RUN, seconds=0.5)), process_s=None, process_min_s=None, cpu_s=None)
+    nothing = replace(span(0.5, stack(MAIN, RUN, seconds=0.5)), process_s=None, process_min_s=None, cpu_s=None)
     found = explained(0.005, 0.5, within=nothing)
     assert (found.cause.kind, found.doubt) == ("unknown", NO_QUEUES)
 
@@ -833,7 +830,7 @@ def test_an_op_of_an_eager_loop_has_the_line_that_runs_it() -> None:
     found = explained(0.0, 0.4, within=computing, has_python=True)
     assert (found.cause.kind, found.cause.name, found.cause.frame) == ("tensorflow", "computed", LOAD)
     assert explained(0.0, 0.4, within=computing).cause.frame is None
-    library = dataclasses.replace(computing, stacks=(stack(NUMPY, EAGER_OP, seconds=0.4),))
+    library = replace(computing, stacks=(stack(NUMPY, EAGER_OP, seconds=0.4),))
     assert explained(0.0, 0.4, within=library, has_python=True).cause.frame is None
 
 
@@ -886,8 +883,8 @@ def test_a_loop_that_waits_for_a_dataset_names_the_python_function_that_it_waits
     following = Frame(TF + "tensorflow/python/data/ops/iterator_ops.py", 773, "_next_internal", "", True)
     waits = span(0.5, stack(MAIN, following, seconds=0.5), other_stacks=(stack(SCRIPT_OPS, LOAD, seconds=0.45, thread="pool"),))
     assert explained(0.5, between=waits).cause[:3] == ("py_function", "", LOAD)
-    assert explained(0.5, between=dataclasses.replace(waits, other_stacks=())).cause[:3] == ("input", "", MAIN)
-    elsewhere = dataclasses.replace(waits, stacks=(stack(MAIN, LOAD, seconds=0.5),))
+    assert explained(0.5, between=replace(waits, other_stacks=())).cause[:3] == ("input", "", MAIN)
+    elsewhere = replace(waits, stacks=(stack(MAIN, LOAD, seconds=0.5),))
     assert explained(0.5, between=elsewhere).cause[:3] == ("wait", "", LOAD)
 
 
@@ -932,7 +929,7 @@ def test_the_line_of_code_is_not_where_the_loop_waited_for_its_dataset() -> None
     stacks = stack(MAIN, ELEMENT, seconds=0.29), stack(MAIN, LOAD, seconds=0.21)
     between = span(0.54, *stacks, cpu=0.11, queue=0.27)
     assert explained(0.54, between=between, input_ns=167 * MS).cause[:3] == ("python", "", LOAD)
-    unseen = explained(0.54, between=dataclasses.replace(between, stacks=stacks[:1]), input_ns=167 * MS)
+    unseen = explained(0.54, between=replace(between, stacks=stacks[:1]), input_ns=167 * MS)
     assert unseen.cause[:3] == ("python", "", None) and unseen.doubt
 
 
@@ -1055,7 +1052,7 @@ def test_a_request_is_no_wait_for_a_dataset_because_another_thread_held_the_lock
     phase = Frame("tftracer-wrappers.py", 1, "next_element", "", True)
     holder = LockHolder("config-watcher", "other", (TRAIN_THREAD,))
     seen = span(1.37, stack(MAIN, phase, NEXT, seconds=1.0), stack(MAIN, SEND, seconds=0.37), lock_wait_s=0.995)
-    found = explained(1.37, between=dataclasses.replace(seen, holders=(holder,) * 9), input_ns=1_060 * MS)
+    found = explained(1.37, between=replace(seen, holders=(holder,) * 9), input_ns=1_060 * MS)
     assert found.cause.kind == "lock" and sum(part.seconds for part in found.parts if part.kind == "input") < 0.01
     ((other, seconds),) = found.others
     assert other[:3] == ("wait", "", SEND) and seconds == pytest.approx(0.37, abs=0.01)
@@ -1075,7 +1072,7 @@ def test_what_explains_the_cause_is_no_other_cause() -> None:
     assert explained(0.6, between=worked, usual_lock_wait=0.5).others == ()
     called = stack(SCRIPT_OPS, LOAD, seconds=0.6, thread="worker")
     held = span(0.6, stack(MAIN, NEXT, seconds=0.6), lock_wait_s=0.5, holders=(LockHolder("worker", "other", called.frames),) * 5)
-    found = explained(0.6, between=dataclasses.replace(held, other_stacks=(called,)), input_ns=600 * MS)
+    found = explained(0.6, between=replace(held, other_stacks=(called,)), input_ns=600 * MS)
     assert found.cause[:3] == ("py_function", "", LOAD) and found.others == ()
 
 
@@ -1169,9 +1166,9 @@ def test_on_a_busy_machine_two_samples_are_no_other_cause() -> None:
     seen = span(1.18, sorts, two, cpu=0.7, queue=0.48)
     assert [other.cause.frame for other in explained(1.18, between=seen, others_share=0.1).others] == [PACK]
     assert explained(1.18, between=seen, others_share=0.9).others == ()
-    three = dataclasses.replace(seen, stacks=(sorts, two._replace(samples=3)))
+    three = replace(seen, stacks=(sorts, two._replace(samples=3)))
     assert [other.cause.frame for other in explained(1.18, between=three, others_share=0.9).others] == [PACK]
-    owned = dataclasses.replace(seen, stacks=(sorts, two._replace(frames=(MAIN, EPOCH), samples=1)))
+    owned = replace(seen, stacks=(sorts, two._replace(frames=(MAIN, EPOCH), samples=1)))
     assert explained(1.18, between=owned, others_share=0.9).others == (), "neither is a callback, by one sample"
 
 
