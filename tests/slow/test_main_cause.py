@@ -68,6 +68,7 @@ def explained(
     usual_lock_wait: float | None = None,
     others_share: float | None = None,
     may_call_python: bool = True,
+    runs_script: bool = False,
     usual_lines: frozenset[Frame] = frozenset(),
     title: str = "fit: net",
     has_python: bool = False,
@@ -83,6 +84,7 @@ def explained(
     usual: dict[str, Any] = {"usual_cpu": 0.1, "usual_process": 0.1, "usual_process_queue": usual_process_queue}
     usual["usual_lock_wait"] = usual_lock_wait
     usual |= {"others_share": others_share, "may_call_python": may_call_python, "usual_lines": usual_lines}
+    usual |= {"runs_script": runs_script}
     seen = Observed(between or span(before), within or span(inside), **usual)
     found = explain(slow, seen)
     assert sum(part.seconds for part in found.parts) == pytest.approx(slow.length_ns * 1e-9), found.parts
@@ -444,6 +446,28 @@ def test_tensorflow_did_not_compute_while_another_thread_held_pythons_lock_in_a_
     found = explained(0.005, 0.59, within=sorts)
     assert (found.cause.kind, found.doubt) == ("unknown", FUNCTION_MAY_HAVE_WAITED)
     assert explained(0.005, 0.59, within=sorts, may_call_python=False).cause[:2] == ("tensorflow", "computed")
+
+
+def test_a_measured_python_function_needs_no_stack() -> None:
+    seen = span(0.5, stack(MAIN, RUN, seconds=0.1), functions_s=0.45, function=LOAD)
+    found = explained(0.0, 0.5, within=seen)
+    assert (found.cause.kind, found.cause.frame) == ("py_function", LOAD)
+
+
+def test_functions_that_ran_as_usual_did_not_make_a_step_slow() -> None:
+    """A function of an input pipeline always runs, ahead of the steps: its stacks show it in each slow step."""
+    ahead = (stack(SCRIPT_OPS, LOAD, seconds=0.4, thread="Dummy-1"),)
+    worked = span(0.5, stack(MAIN, RUN, seconds=0.5), other_stacks=ahead, process=0.45, functions_s=0.02, function=LOAD)
+    assert explained(0.0, 0.5, within=worked).cause[:2] == ("tensorflow", "computed")
+
+
+def test_where_a_step_called_no_python_function_few_stacks_suffice_to_tell_that_it_computed() -> None:
+    """On a busy machine, a third of the slow steps that computed longer were "not known", though no function was called."""
+    few = span(0.5, stack(MAIN, RUN, seconds=0.1), process=0.45, functions_s=0.0, longest_unseen_s=0.4)
+    assert explained(0.0, 0.5, within=few).cause[:2] == ("tensorflow", "computed")
+    unmeasured = replace(few, functions_s=None)
+    assert explained(0.0, 0.5, within=unmeasured).cause.kind == "unknown"
+    assert explained(0.0, 0.5, within=few, runs_script=True).cause.kind == "unknown"
 
 
 def test_where_a_thread_had_no_cpu_is_not_told_by_few_samples() -> None:

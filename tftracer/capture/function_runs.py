@@ -21,6 +21,7 @@ from tftracer.capture.loops.checkpoints_and_evaluations import Phases
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
 from tftracer.capture.loops.keras_steps import CompiledKerasStepName, KerasSteps
+from tftracer.capture.loops.python_functions import PythonFunctions
 from tftracer.capture.recorded_steps import RunHandle
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
@@ -59,6 +60,7 @@ class FunctionRuns:
         eager.watch()
         InputWaits(self.calls, self._queue).watch()
         Phases(self.calls, self._queue).watch()
+        PythonFunctions(self.calls, self._queue).watch()
         self._undo = [shared_profiles.install(self.traces.profiler), eager.stop, self.calls.stop]
 
     def stop(self) -> None:

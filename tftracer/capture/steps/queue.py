@@ -27,6 +27,7 @@ from tftracer.errors import UnsupportedError
 from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, kind_of_step
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
+from tftracer.slow.watch.function_times import FunctionTimes
 from tftracer.slow.watch.thread_clocks import ThreadClocks
 from tftracer.slow.watch_results import SlowRecords
 
@@ -97,6 +98,7 @@ class StepQueue(OwnErrors):
         #: Thread -> when its current step began (perf_counter nanoseconds); without a current step, minus the end of its last
         #: step.
         self.under_way: dict[int, int] = {}
+        self.function_times = FunctionTimes()  # of Python functions that TensorFlow calls
         self.thread_clocks = ThreadClocks()  # counters that the training threads read at the begin and end of steps
         self.last_function_ns = 0  # when the last counted step of a function ended (perf_counter); 0: no such step
         self.slow_step_watch: SlowTurnFinder | None = None  # None: slow steps are not looked for

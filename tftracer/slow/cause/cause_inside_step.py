@@ -50,7 +50,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     if functions_s >= HALF * excess_s or functions_s >= max(SOME * excess_s, NEARLY * to_explain_s):
         if held_s(span) >= HALF * excess_s and other_holders(span) and not functions_holding_lock(span):
             return Cause("lock", holder_text(span), None, min(1.0, held_s(span) / excess_s))  # the function waited for the lock
-        return Cause("py_function", "", shared_line(called).frame, min(1.0, functions_s / excess_s))
+        return Cause("py_function", "", shared_line(called).frame or span.function, min(1.0, functions_s / excess_s))
     if to_explain_s < HALF * excess_s:
         return UNKNOWN
     if held_s(span) >= HALF * to_explain_s:
@@ -164,7 +164,7 @@ def _work(span: Span, observed: Observed, to_explain_s: float) -> _Work | None:
 def would_have_seen_functions(observed: Observed, excess_s: float) -> bool:
     """Return whether the samples would show a Python function, called by TensorFlow, that took half of the excess."""
     span = observed.inside
-    if not observed.may_call_python:
+    if not observed.may_call_python or (span.functions_s is not None and not observed.runs_script):
         return True
     return (
         span.samples > 0

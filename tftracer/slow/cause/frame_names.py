@@ -103,7 +103,7 @@ def owner_of(file: str, line: int, name: str) -> str:
     for module, base in bases:
         root = getattr(sys.modules.get(module), base, None)
         for owner in _subclasses(root) if isinstance(root, type) else ():
-            if _has_line(_code_of(vars(owner).get(name)), file, line):
+            if _has_line(code_of(vars(owner).get(name)), file, line):
                 is_ours = owner.__module__.partition(".")[0] == "tftracer"
                 return "" if is_ours or owner.__name__ in CONTAINERS else owner.__name__
     return ""
@@ -132,7 +132,7 @@ def _subclasses(root: type) -> Iterator[type]:
             yield owner
 
 
-def _code_of(method: Any) -> CodeType | None:
+def code_of(method: Any) -> CodeType | None:
     """Return the code of a function; if it is decorated with functools.wraps, of the original function. None if there is none."""
     for _ in range(8):
         wrapped = getattr(method, "__wrapped__", None)

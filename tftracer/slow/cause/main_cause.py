@@ -216,6 +216,8 @@ def input_cause(observed: Observed, share: float, is_inside: bool) -> Cause:
     called = functions_called(span.all_stacks, span.length_s)
     if sum(stack.seconds for stack in called) >= HALF * span.length_s:
         return Cause("py_function", "", shared_line(called).frame, share)
+    if span.function is not None and (span.functions_s or 0.0) >= HALF * span.length_s:
+        return Cause("py_function", "", span.function, share)
     return Cause("input", "", shared_line(stack for stack in span.stacks if waits_for_input([stack])).frame, share)
 
 

@@ -47,6 +47,8 @@ class Span:
     holders: tuple[LockHolder | None, ...] = ()  # one for each reading of the lock; None: no thread held it
     clocked: Span | None = None  # length and counters, summed over the times in this span that a clock measures; None: not known
     gc_s: float = 0.0  # time of garbage collections
+    functions_s: float | None = None  # measured time beyond the usual in Python functions that TensorFlow called, on one thread
+    function: Frame | None = None  # the function of the script that took most of it; None: not known
     others_gc_s: float = 0.0  # time of garbage collections on other threads that gc_s does not include
     collected_by: str = ""  # name of another thread that collected for most of gc_s; "": the training thread, or not known
     samples: int = 0  # number of times at which stacks were read
@@ -80,6 +82,7 @@ class Observed:
     others_share: float | None = None  # share of the machine's CPUs that other processes used during the turn
     usual_lines: frozenset[Frame] = frozenset()  # where the thread usually is between steps (usual_lines in blamed_code.py)
     may_call_python: bool = True  # whether Python code may run inside the step: of the script, or functions that TensorFlow calls
+    runs_script: bool = False  # whether the step runs eagerly: the script's own code runs in it
     doubt: str = ""  # why a measurement is missing
 
     def side(self, is_inside: bool) -> Span:

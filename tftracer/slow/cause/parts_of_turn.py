@@ -113,7 +113,8 @@ def _inside(turn: SlowTurn, observed: Observed, length_s: float) -> list[Part]:
         seconds = min(seconds or 0.0, left)
         if seconds > 0:
             what = _collector_text(span.collected_by) if kind == "gc" else ""
-            parts.append(Part(_kind(kind), seconds, 0.0 if kind != "py_function" else None, what))
+            is_measured = kind != "py_function" or span.functions_s is not None
+            parts.append(Part(_kind(kind), seconds, 0.0 if is_measured else None, what))
             left -= seconds
     saves = saves_inside(turn)
     for save in saves:
@@ -151,7 +152,7 @@ def _inside(turn: SlowTurn, observed: Observed, length_s: float) -> list[Part]:
         parts.append(Part("no_cpu", no_cpu, 0.0, ""))
         left -= no_cpu
     beyond_s = max(0.0, left - usual_s)
-    if functions_s >= max(HALF * (length_s - usual_s), beyond_s) and beyond_s > 0:
+    if span.functions_s is None and functions_s >= max(HALF * (length_s - usual_s), beyond_s) and beyond_s > 0:
         parts.append(Part("unknown", beyond_s, None, ""))  # samples may have missed the Python function in this time
         left -= beyond_s
     return [Part("tensorflow", left, usual_s - usual_lock_s, cpus_text(span)), *parts]
@@ -207,7 +208,12 @@ def _without_cpu_text(seconds: float, whole_s: float) -> str:
 
 
 def _in_python_functions(span: Span) -> float:
-    """Return the seconds in Python functions that TensorFlow calls, on the thread with the most seconds."""
+    """Return the seconds in Python functions that TensorFlow calls, on the thread with the most seconds.
+
+    They are measured seconds beyond the usual, or else all seconds that stacks show.
+    """
+    if span.functions_s is not None:
+        return span.functions_s
     return sum(stack.seconds for stack in functions_of_busiest_thread(span.all_stacks))
 
 

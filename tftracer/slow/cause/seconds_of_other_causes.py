@@ -88,7 +88,8 @@ def _measured(
         elif part.kind == "input":
             other_cause = input_cause(observed, share, is_inside)
         elif part.kind == "py_function" and cause.kind != "lock":  # it may have waited for the lock, too
-            other_cause = Cause("py_function", "", shared_line(functions_of_busiest_thread(span.all_stacks)).frame, share)
+            function = shared_line(functions_of_busiest_thread(span.all_stacks)).frame or span.function
+            other_cause = Cause("py_function", "", function, share)
         if other_cause:
             yield OtherCause(other_cause, excess(part))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
+from tftracer.slow.watch.function_times import FunctionTimes
 from tftracer.slow.watch.thread_clocks import ThreadClocks
 from tftracer.slow.watch_results import SlowRecords, WatchedRun
 
@@ -14,6 +15,7 @@ class WatchedQueue(Protocol):
 
     under_way: dict[int, int]  # thread -> start of its step (perf_counter ns), or minus the end of its last step
     thread_clocks: ThreadClocks
+    function_times: FunctionTimes
     slow: SlowRecords
     slow_step_watch: SlowTurnFinder | None
     other_problems: dict[str, str]

@@ -27,10 +27,11 @@ from typing import Any, NamedTuple
 
 from tftracer.slow.cause.blamed_code import has_users_code, waits_for_thread, without_steps, without_tracer
 from tftracer.slow.cause.explain_slow_turn import explain
-from tftracer.slow.cause.frame_names import FrameNames, may_call_python
+from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.watch.capture_protocols import ExpectedTraceRequests, WatchedQueue
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
+from tftracer.slow.watch.function_times import with_functions
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_counters import HostCounters
@@ -358,8 +359,11 @@ class SlowWatch:
         between = replace(spans[0], stacks=stacks, clocked=Span(**raw["clocked"]) if raw.get("clocked") else None)
         rates = {f"usual_{name}": raw["usual"].get(name) for name in (*RATES, "lock_wait")}
         between, inside = with_own_times(between, spans[1], turn, self._queue.thread_clocks)
-        lines, may_call = self._gaps.usual_lines.get(turn.run, frozenset()), turn.run.has_python or may_call_python()
-        return Observed(between, inside, **rates, usual_lines=lines, may_call_python=may_call, doubt=doubt)
+        lines, runs_script = self._gaps.usual_lines.get(turn.run, frozenset()), turn.run.has_python
+        between, inside, may_call = with_functions(between, inside, turn, self._queue.function_times, self._names)
+        return Observed(
+            between, inside, **rates, usual_lines=lines, may_call_python=may_call, runs_script=runs_script, doubt=doubt
+        )
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
         """Return the change of the machine's counters from before a turn until after it; None if not known."""
