@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS, Stack, StackSample, shares, without_biased
+from tftracer.slow.watch.stack_samples import Stack, StackSample, shares, without_biased
 
 MS = 1_000_000
 THREAD, OTHER = 7, 8
@@ -41,15 +41,6 @@ def test_a_thread_that_a_record_tells_no_change_of_counts_only_if_a_sample_of_al
     assert gone["others"] == []
     there = shares([stale, StackSample(300 * MS, {THREAD: A, OTHER: B})], THREAD, 0, 400 * MS)
     assert [other[:2] for other in there["others"]] == [[OTHER, B]]
-
-
-def test_it_is_told_how_long_a_python_function_could_have_run_unseen() -> None:
-    function: Stack = (("/usr/lib/" + PYTHON_FUNCTIONS, 150, "__call__"), ("data.py", 3, "load"))
-    samples = [StackSample(100 * MS, {THREAD: A}), spied(200, {THREAD: A, OTHER: B}, OTHER)]
-    assert shares(samples, THREAD, 0, 400 * MS)["longest_unseen_s"] == 0.2
-    stale = [samples[0], spied(200, {THREAD: A, OTHER: function}, OTHER)]  # the function has ended, or is called again
-    assert shares(stale, THREAD, 0, 400 * MS)["longest_unseen_s"] == 0.3
-    assert shares([], THREAD, 0, 400 * MS)["longest_unseen_s"] == 0.4
 
 
 def test_one_sample_represents_all_of_a_call_that_keeps_python_s_lock() -> None:

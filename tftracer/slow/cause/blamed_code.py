@@ -9,13 +9,14 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from tftracer.slow.cause.frame_names import WRAPPERS, is_callback, is_standard_library, is_tracers
-from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS
 from tftracer.slow.watch_results import FoldedStack, Frame
 
 #: A line is named if it takes at least this share of the time, including what it calls.
 HALF = 0.5
 #: The file of TensorFlow that each call of a compiled function (tf.function) goes through.
 COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_function.py"
+#: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
+PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
 #: The file of TensorFlow that calls a script's Python generators (``Dataset.from_generator``).
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 #: Python's modules in which a thread waits for other threads.
@@ -176,12 +177,7 @@ def _first_owned(stack: FoldedStack) -> int:
 
 
 def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
-    """Return the part of a stack below TensorFlow's call of a Python function; None if it has no user's code.
-
-    A generator in a single sample does not count: it works ahead for later steps.
-    """
-    if stack.samples == 1 and is_generator(stack):
-        return None
+    """Return the part of a stack below TensorFlow's call of a Python function; None if it has no user's code."""
     for position in range(len(stack.frames) - 1, -1, -1):
         if stack.frames[position].file.endswith(PYTHON_FUNCTIONS):
             inner = stack.frames[position + 1 :]

@@ -68,16 +68,19 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
         return Cause("machine", "", None, min(1.0, cpu_wait_s / excess_s))
     if work is not None and not computed_more and work.queued_s is not None and work.queued_s >= HALF * to_explain_s:
         return Cause("machine", "", None, min(share, work.queued_s / excess_s))
-    if not would_have_seen_functions(observed, excess_s) or work is None:
+    is_seen = would_have_seen_python(observed, excess_s)
+    if work is None or not (is_seen or (observed.runs_script and span.cpu_s is not None)):
         return UNKNOWN
+    unseen_s = 0.0 if is_seen else span.cpu_s or 0.0  # the script's code may have computed on the thread itself
     ran_s = work.more_s - python_s + max(0.0, work.queued_s or 0.0, span.queue_s or 0.0)
-    explained_s = max(ran_s, work.with_usual_waits_s - python_s)
-    if is_own_work and work.more_s >= min(MIN_WORK_S, SOME * to_explain_s) and explained_s >= HALF * to_explain_s:
+    explained_s = max(ran_s, work.with_usual_waits_s - python_s) - unseen_s
+    has_worked = work.more_s - unseen_s >= min(MIN_WORK_S, SOME * to_explain_s)
+    if is_own_work and has_worked and explained_s >= HALF * to_explain_s:
         share, code = min(share, explained_s / excess_s), own_python(span.stacks)
         if sum(stack.seconds for stack in code) > HALF * span.sampled_s:  # the script's own code computed
             return Cause("python", "", shared_line(code).frame, share)
         return Cause("tensorflow", "computed", None, share)
-    if python_s >= SOME * excess_s:
+    if not is_seen or python_s >= SOME * excess_s:
         return UNKNOWN
     if may_have_waited_for_lock(span):
         return UNKNOWN
@@ -161,14 +164,10 @@ def _work(span: Span, observed: Observed, to_explain_s: float) -> _Work | None:
     return _Work(computed, used_s, more, queued, more + min(more * waits, span.process_queue_s))
 
 
-def would_have_seen_functions(observed: Observed, excess_s: float) -> bool:
-    """Return whether the samples would show a Python function, called by TensorFlow, that took half of the excess."""
-    span = observed.inside
-    if not observed.may_call_python or (span.functions_s is not None and not observed.runs_script):
-        return True
-    return (
-        span.samples > 0
-        and has_enough_samples(span, excess_s)
-        and span.longest_unseen_s is not None
-        and span.longest_unseen_s <= HALF * excess_s
-    )
+def would_have_seen_python(observed: Observed, excess_s: float) -> bool:
+    """Return whether Python code in the step that took half of the excess would be known.
+
+    Calls of Python functions by TensorFlow are measured. Stacks show the script's own code.
+    """
+    are_functions_known = not observed.may_call_python or observed.inside.functions_s is not None
+    return are_functions_known and (not observed.runs_script or has_enough_samples(observed.inside, excess_s))

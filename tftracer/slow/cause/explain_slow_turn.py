@@ -125,11 +125,7 @@ def _place_without_cpu(observed: Observed) -> Frame | None:
 
 
 def _without_single_sample(span: Span) -> Span:
-    """Return the span without its only sample, unless this sample shows a hook or callback, or a Python function that TensorFlow
-    calls and that took most of the time. A span with several samples is returned unchanged."""
-    if span.samples == 1:
-        long_stacks = tuple(stack for stack in span.other_stacks if stack.seconds >= MOST * span.length_s)
-        span = replace(span, other_stacks=long_stacks)
+    """Return the span without its only sample of the training thread, unless this sample shows a hook or callback."""
     return replace(span, stacks=tuple(filter(is_owned, span.stacks))) if span.is_single_sample else span
 
 

@@ -52,7 +52,6 @@ class Span:
     others_gc_s: float = 0.0  # time of garbage collections on other threads that gc_s does not include
     collected_by: str = ""  # name of another thread that collected for most of gc_s; "": the training thread, or not known
     samples: int = 0  # number of times at which stacks were read
-    longest_unseen_s: float | None = None  # the longest time between two samples of all threads; None: there is no sample
 
     @property
     def all_stacks(self) -> tuple[FoldedStack, ...]:
@@ -82,7 +81,7 @@ class Observed:
     others_share: float | None = None  # share of the machine's CPUs that other processes used during the turn
     usual_lines: frozenset[Frame] = frozenset()  # where the thread usually is between steps (usual_lines in blamed_code.py)
     may_call_python: bool = True  # whether Python code may run inside the step: of the script, or functions that TensorFlow calls
-    runs_script: bool = False  # whether the step runs eagerly: the script's own code runs in it
+    runs_script: bool = False  # whether the script's own code may run in the step: eagerly, or in other hooks
     doubt: str = ""  # why a measurement is missing
 
     def side(self, is_inside: bool) -> Span:

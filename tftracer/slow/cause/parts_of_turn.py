@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tftracer.contract.stalls import PartKind
-from tftracer.slow.cause.blamed_code import functions_of_busiest_thread, in_tensorflow_s, is_in_phase, own_python
+from tftracer.slow.cause.blamed_code import in_tensorflow_s, is_in_phase, own_python
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.waits_for_lock import (
     free_lock_s,
@@ -108,13 +108,12 @@ def _inside(turn: SlowTurn, observed: Observed, length_s: float) -> list[Part]:
     left = length_s
     own_code_s = sum(stack.seconds for stack in own_python(span.stacks))
     # While the thread runs its own code, the step does not wait for Python functions on other threads.
-    functions_s = min(_in_python_functions(span), max(0.0, length_s - own_code_s))
+    functions_s = min(span.functions_s or 0.0, max(0.0, length_s - own_code_s))
     for kind, seconds in (("stopped", span.stopped_s), ("gc", span.gc_s), ("py_function", functions_s)):
         seconds = min(seconds or 0.0, left)
         if seconds > 0:
             what = _collector_text(span.collected_by) if kind == "gc" else ""
-            is_measured = kind != "py_function" or span.functions_s is not None
-            parts.append(Part(_kind(kind), seconds, 0.0 if is_measured else None, what))
+            parts.append(Part(_kind(kind), seconds, 0.0, what))
             left -= seconds
     saves = saves_inside(turn)
     for save in saves:
@@ -151,10 +150,6 @@ def _inside(turn: SlowTurn, observed: Observed, length_s: float) -> list[Part]:
     if no_cpu:
         parts.append(Part("no_cpu", no_cpu, 0.0, ""))
         left -= no_cpu
-    beyond_s = max(0.0, left - usual_s)
-    if span.functions_s is None and functions_s >= max(HALF * (length_s - usual_s), beyond_s) and beyond_s > 0:
-        parts.append(Part("unknown", beyond_s, None, ""))  # samples may have missed the Python function in this time
-        left -= beyond_s
     return [Part("tensorflow", left, usual_s - usual_lock_s, cpus_text(span)), *parts]
 
 
@@ -205,16 +200,6 @@ def wait_text(span: Span, seconds: float) -> str:
 def _without_cpu_text(seconds: float, whole_s: float) -> str:
     """Return for how much of a part the thread had no CPU; "" if that is not notable."""
     return f"{duration(seconds * 1e9)} of it without a CPU" if seconds >= NOTABLE * whole_s > 0 else ""
-
-
-def _in_python_functions(span: Span) -> float:
-    """Return the seconds in Python functions that TensorFlow calls, on the thread with the most seconds.
-
-    They are measured seconds beyond the usual, or else all seconds that stacks show.
-    """
-    if span.functions_s is not None:
-        return span.functions_s
-    return sum(stack.seconds for stack in functions_of_busiest_thread(span.all_stacks))
 
 
 def _checkpoint_part(save: Save) -> Part:

@@ -66,8 +66,7 @@ def holders_of(span: Span, whose: Literal["training", "tracer", "other"]) -> lis
 def functions_holding_lock(span: Span) -> list[FoldedStack]:
     """Return the stacks of Python functions called by TensorFlow that held the lock; [] if they did not in most of the
     readings."""
-    # Two samples each, because ``called_by_tensorflow`` ignores a generator that was sampled only once.
-    held = [FoldedStack("", holder.stack, 2, 1.0) for holder in other_holders(span)]
+    held = [FoldedStack("", holder.stack, 1, 1.0) for holder in other_holders(span)]
     called = [cut for stack in held if (cut := called_by_tensorflow(stack)) is not None]
     return called if len(called) > HALF * len(span.holders) else []
 

@@ -8,7 +8,7 @@ from tftracer.slow.cause.cause_inside_step import (
     has_enough_samples,
     lacked_cpu,
     may_have_lacked_cpu,
-    would_have_seen_functions,
+    would_have_seen_python,
 )
 from tftracer.slow.cause.main_cause import span_of_code
 from tftracer.slow.cause.observed import Observed
@@ -33,6 +33,7 @@ FUNCTION_MAY_HAVE_WAITED = (
     "Other threads had Python's lock most of the time: whether a Python function in the step waited for it is not known."
 )
 MAY_HAVE_WAITED = "Other threads had Python's lock most of the time: whether this one waited for it is not known."
+NOT_MEASURED = "Calls of Python functions by TensorFlow were not measured then: whether one took the time is not known."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
@@ -67,8 +68,8 @@ def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn:
         return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
     if turn.is_inside and cause.kind == "unknown" and function_may_have_waited(observed):
         return FUNCTION_MAY_HAVE_WAITED
-    if turn.is_inside and cause.kind == "unknown" and not would_have_seen_functions(observed, excess_s):
-        return "Its threads were looked at too seldom to tell whether a Python function took the time."
+    if turn.is_inside and cause.kind == "unknown" and not would_have_seen_python(observed, excess_s):
+        return TOO_FEW if observed.runs_script else NOT_MEASURED
     if not has_enough_samples(span, excess_s) or (
         cause.kind in CODE_CAUSES and not span_of_code(observed, excess_s, parts).stacks
     ):

@@ -19,8 +19,6 @@ Stack = tuple[tuple[str, int, str], ...]
 
 #: Maximum number of stacks in an answer, and of frames of a stack: the innermost frames.
 MAX_STACKS, MAX_FRAMES = 60, 160
-#: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
-PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
 #: A sample represents at most this share of the span before it, and the same share after it.
 REACH = 0.25
 #: A sample from inside is taken at most this time after the sampling thread got Python's lock.
@@ -50,7 +48,6 @@ def shares(
     within = sorted((sample for sample in samples if start_ns <= sample.at_ns <= end_ns), key=lambda sample: sample.at_ns)
     current = current_stacks(within)
     seen = [(sample.at_ns, stacks) for sample, stacks in zip(within, current) if thread in stacks]
-    complete = [sample.at_ns for sample, stacks in zip(within, current) if sample.is_of_all or _has_all_functions(sample, stacks)]
     seconds: Counter[Stack] = Counter()
     other_seconds: Counter[tuple[int, Stack]] = Counter()
     counts: Counter[tuple[int, Stack]] = Counter()
@@ -66,7 +63,6 @@ def shares(
         "stacks": [[stack, length / 1e9, counts[thread, stack]] for stack, length in seconds.most_common(MAX_STACKS)],
         "others": [[*pair, length / 1e9, counts[pair]] for pair, length in other_seconds.most_common(MAX_STACKS)],
         "samples": len(seen),
-        "longest_unseen_s": _longest_gap([start_ns, *complete, end_ns]) / 1e9,
     }
 
 
@@ -100,17 +96,6 @@ def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
     """Return whether a moment lies in one of the spans. Both the starts and the ends of the spans are sorted."""
     latest = bisect_right(spans, (at, math.inf)) - 1
     return latest >= 0 and spans[latest][1] > at
-
-
-def _has_all_functions(sample: StackSample, current: dict[int, Stack]) -> bool:
-    """Return whether no stale stack of a sample has a Python function called by TensorFlow: then the sample shows them all."""
-    stale = (stack for owner, stack in sample.stacks.items() if owner not in current)
-    return not any(file.endswith(PYTHON_FUNCTIONS) for stack in stale for file, *_ in stack)
-
-
-def _longest_gap(at: list[int]) -> int:
-    """Return the longest time between two consecutive moments."""
-    return max(until - since for since, until in zip(at, at[1:]))
 
 
 def _is_one_call(seen: list[tuple[int, dict[int, Stack]]], thread: int, since: int, until: int) -> bool:

@@ -198,7 +198,6 @@ def span_of(
         waits_for=WAITS.get(raw.get("waits_for", ""), ""),
         other_holder_share=_other_holder_share(raw.get("lock_held_by", ()), {0, thread, *ours}),
         samples=int(raw.get("samples", 0)),
-        longest_unseen_s=raw.get("longest_unseen_s"),
         **_numbers(raw),
     )
 

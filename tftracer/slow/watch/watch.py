@@ -357,13 +357,13 @@ class SlowWatch:
         if self._queue.sees_all_sessions and not turn.has_other_steps:
             stacks = without_steps(stacks)
         between = replace(spans[0], stacks=stacks, clocked=Span(**raw["clocked"]) if raw.get("clocked") else None)
-        rates = {f"usual_{name}": raw["usual"].get(name) for name in (*RATES, "lock_wait")}
+        rates: dict[str, Any] = {f"usual_{name}": raw["usual"].get(name) for name in (*RATES, "lock_wait")}
         between, inside = with_own_times(between, spans[1], turn, self._queue.thread_clocks)
         lines, runs_script = self._gaps.usual_lines.get(turn.run, frozenset()), turn.run.has_python
+        runs_script |= turn.run.is_session and not self._queue.sees_all_sessions  # other hooks' code is a part of the step
         between, inside, may_call = with_functions(between, inside, turn, self._queue.function_times, self._names)
-        return Observed(
-            between, inside, **rates, usual_lines=lines, may_call_python=may_call, runs_script=runs_script, doubt=doubt
-        )
+        rates |= {"usual_lines": lines, "may_call_python": may_call, "runs_script": runs_script}
+        return Observed(between, inside, **rates, doubt=doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
         """Return the change of the machine's counters from before a turn until after it; None if not known."""
