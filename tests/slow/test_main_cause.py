@@ -469,6 +469,36 @@ def test_where_a_step_called_no_python_function_few_stacks_suffice_to_tell_that_
     assert explained(0.0, 0.5, within=few).cause[:2] == ("tensorflow", "computed")
 
 
+def test_a_stop_within_a_checkpoint_is_no_part_of_the_checkpoint() -> None:
+    """ "The hook CheckpointSaverHook explains 100%", of a save of 3.2 s in which the process was stopped for 0.8 s."""
+    save = Save("CheckpointSaverHook.save", 1_000 * MS, 4_000 * MS)
+    found = explained(3.2, between=span(3.2, stack(MAIN, SAVE, seconds=3.0), stopped_s=0.8), saves=(save,))
+    assert found.cause.name == "CheckpointSaverHook"
+    assert [(other.cause.kind, round(other.seconds, 2)) for other in found.others] == [("stopped", 0.8)]
+
+
+def test_a_stop_of_a_quarter_of_the_time_is_told_of_a_step_that_is_not_known() -> None:
+    within = span(1.6, stack(MAIN, RUN, seconds=0.3), queue=0.42, stopped_s=0.71, functions_s=None)
+    found = explained(0.0, 1.6, within=within)
+    assert [other.cause.kind for other in found.others] == ["stopped"] or found.cause.kind == "stopped"
+
+
+def test_a_thread_that_had_no_cpu_did_not_wait_for_a_thread_of_the_tracer() -> None:
+    """ "Python's lock was held for 160 ms by a thread of tftracer", where the thread had no CPU for 318 of 320 ms."""
+    ours = LockHolder("tftracer-watch", "tracer", ())
+    stacks = stack(MAIN, RUN, seconds=0.3)
+    within = span(0.32, stacks, cpu=0.002, queue=0.318, lock_wait_s=0.16, lock_readings=6, holders=(ours, ours))
+    assert explained(0.0, 0.32, within=within).cause.kind == "machine"
+
+
+def test_a_wait_in_a_queue_does_not_hold_pythons_lock() -> None:
+    """ "Python's lock was held meanwhile, by what this line calls", of a wait in queue.get()."""
+    waits = Frame("/usr/lib/python3.11/threading.py", 327, "wait", "", True)
+    seen = span(0.5, stack(MAIN, LOAD, waits, seconds=0.5), watch_delay_s=0.4)
+    found = explained(0.5, between=seen)
+    assert (found.cause.kind, found.cause.frame, found.doubt) == ("wait", LOAD, "")
+
+
 def test_where_a_thread_had_no_cpu_is_not_told_by_few_samples() -> None:
     edge = span(0.1, stack(MAIN, LOAD, seconds=0.005), cpu=0.001, queue=0.08)
     found = explained(0.1, between=edge)
@@ -592,7 +622,7 @@ def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:
     found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, ENCODE, seconds=0.3), cpu=0.3, gc_s=0.2))
     assert (found.cause.kind, found.cause.frame) == ("python", LOAD)  # it makes the garbage
     inside = span(2.9, stack(MAIN, LOAD, seconds=2.9), cpu=2.9, gc_s=2.8)
-    assert explained(0.0, 2.9, within=inside).cause[:3] == ("gc", "", LOAD), "a step of an eager loop runs Python"
+    assert explained(0.0, 2.9, within=inside, has_python=True).cause[:3] == ("gc", "", LOAD), "an eager loop runs Python"
 
 
 def test_garbage_of_a_python_function_that_tensorflow_calls_has_its_line() -> None:
@@ -851,8 +881,11 @@ def test_a_lambda_is_a_part_of_the_function_that_calls_it_through_c_code() -> No
 
 
 def test_python_within_an_eager_step_has_its_line() -> None:
-    found = explained(0.005, 0.4, within=span(0.4, stack(MAIN, LOAD, seconds=0.4), cpu=0.39))
+    seen = span(0.4, stack(MAIN, LOAD, seconds=0.4), cpu=0.39)
+    found = explained(0.005, 0.4, within=seen, has_python=True)
     assert (found.cause.kind, found.cause.frame) == ("python", LOAD)
+    # A stack outside TensorFlow is from before or after the step of a session or a function.
+    assert explained(0.005, 0.4, within=seen).cause.kind == "tensorflow"
 
 
 def test_an_op_of_an_eager_loop_has_the_line_that_runs_it() -> None:
@@ -1157,7 +1190,12 @@ def test_a_thread_that_waits_for_a_socket_does_not_hold_pythons_lock() -> None:
 
 def test_a_thread_in_a_session_that_is_not_recorded_waits_for_tensorflow() -> None:
     """ "The hook EvaluationHook, which waited for a lock or another thread": TensorFlow computed meanwhile."""
-    for frames, words in (((MAIN, LOAD, RUN), "for TensorFlow"), ((MAIN, LOAD), "for a lock or another thread")):
+    product = Frame(TF + "tensorflow/python/ops/gen_math_ops.py", 6200, "mat_mul", "", True)
+    for frames, words in (
+        ((MAIN, LOAD, RUN), "for TensorFlow"),
+        ((MAIN, LOAD, product), "for TensorFlow"),
+        ((MAIN, LOAD), "for a lock or another thread"),
+    ):
         seen = span(0.7, stack(*frames, seconds=0.7), cpu=0.05, waits_for="for a lock or another thread")
         assert [part.what for part in explained(0.7, between=seen).parts if part.kind == "wait"] == [words]
 

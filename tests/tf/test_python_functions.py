@@ -22,7 +22,15 @@ queue = StepQueue()
 runs = FunctionRuns(queue)
 runs.watch()
 
-def slow(x):
+def of_py_function(x):
+    time.sleep(0.2)
+    return x
+
+def of_numpy_function(x):
+    time.sleep(0.2)
+    return x
+
+def of_session(x):
     time.sleep(0.2)
     return x
 
@@ -41,14 +49,14 @@ def measured(call):
     return found.more_s > 0.05, found.is_called, found.code.co_name if found.code else ""
 
 x = tf.ones([3])
-step = tf.function(lambda x: tf.py_function(slow, [x], tf.float32) + 1)
+step = tf.function(lambda x: tf.py_function(of_py_function, [x], tf.float32) + 1)
 step.get_concrete_function(x)
 print("py_function", *measured(lambda: step(x)))
-numpy = tf.function(lambda x: tf.numpy_function(slow, [x], tf.float32) + 1)
+numpy = tf.function(lambda x: tf.numpy_function(of_numpy_function, [x], tf.float32) + 1)
 numpy.get_concrete_function(x)
 print("numpy_function", *measured(lambda: numpy(x)))
 with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-    fetched = tf.compat.v1.py_func(slow, [tf.ones([2])], tf.float32)
+    fetched = tf.compat.v1.py_func(of_session, [tf.ones([2])], tf.float32)
     print("session", *measured(lambda: session.run(fetched)))
 nested = tf.function(lambda x: tf.py_function(lambda y: step(y), [x], tf.float32))
 nested.get_concrete_function(x)
@@ -66,9 +74,9 @@ runs.stop()
 print("restored", script_ops.FuncRegistry.__call__ is plain, float(step(x)[0]), queue.off)
 """
 EXPECTED = [
-    "py_function True True slow",
-    "numpy_function True True slow",
-    "session True True slow",
+    "py_function True True of_py_function",
+    "numpy_function True True of_numpy_function",
+    "session True True of_session",
     "nested True True <lambda>",
     "generator True True ",
     "none False False ",

@@ -54,6 +54,7 @@ SAVE = Frame("train.py", 12, "save", "", False)
         (Cause("lock", "thread loader", None, 0.3), "Python's lock was held for about 90 ms by thread loader"),
         (Cause("checkpoint", "Saver.save", SAVE, 0.3), "a checkpoint for 90 ms: Saver.save, called at save() (train.py:12)"),
         (Cause("input", "", None, 0.3), "90 ms of waiting for the next element of a dataset"),
+        (Cause("stopped", "", None, 0.3), "about 90 ms in which the process was stopped"),
         (Cause("other_run", "evaluate: net, 9 steps", None, 0.3), "90 ms in steps of another run: evaluate: net, 9 steps"),
     ],
 )
@@ -98,8 +99,9 @@ def test_a_callback_beside_another_cause_does_not_explain_its_time_nor_all_that_
     """A judge read "This callback, including 139 ms without a CPU, explains 100%" of a step with two callbacks."""
     parts = (Part("wait", 0.15, 0.0, ""), Part("no_cpu", 0.13, 0.0, ""))
     others = (OtherCause(Cause("callback", "Bookkeeper", LOAD, 0.5), 0.149),)
-    first, *_ = evidence(a_stall(RUN, 5, cause=Cause("callback", "Uplink", LOAD, 0.9), parts=parts, others=others))
+    first, second, *_ = evidence(a_stall(RUN, 5, cause=Cause("callback", "Uplink", LOAD, 0.9), parts=parts, others=others))
     assert first == "This callback explains 50% of the time beyond the usual."
+    assert second == "Its thread had no CPU for 130 ms of it."  # which of the callbacks had none is not known
 
 
 def test_a_checkpoint_of_a_hook_is_marked_where_the_script_s_own_line_ran_in_it() -> None:

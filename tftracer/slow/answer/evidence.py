@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tftracer.contract.stalls import StallCause
-from tftracer.slow.cause.parts_of_turn import excess, share_of_code
+from tftracer.slow.cause.parts_of_turn import excess, no_cpu_s, share_of_code
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES
 from tftracer.slow.watch_results import HostChange, Stall
 from tftracer.trace.units import byte_size, duration, percent
@@ -19,6 +19,7 @@ MOST_OF_SECOND = 0.75
 NOTABLE = 0.2
 #: Causes that are code of the script, a hook or a callback: all time at this code counts, whether the thread ran or waited.
 CODE_OR_HOOK_CAUSES = (*CODE_CAUSES, *HOOK_CAUSES)
+NO_CPU = "without a CPU"
 #: Kind of a cause -> how the sentence about its share begins.
 EXPLAINS: dict[StallCause, str] = {
     "python": "The Python code of its thread",
@@ -50,13 +51,16 @@ def evidence(stall: Stall) -> list[str]:
         share = min(share, 1 - sum(other.seconds for other in stall.others) / max(stall.excess_s, 1e-9))
         about = "about " * (stall.cause.kind == "py_function" and stall.inside)  # by samples, which are few
         sentences.insert(0, f"{who} explains {about}{percent(share)} of the time beyond the usual.")
+        without_cpu_s = no_cpu_s(stall.parts)
+        if stall.cause.kind in CODE_OR_HOOK_CAUSES and NO_CPU not in who and without_cpu_s >= NOTABLE * stall.length_s:
+            sentences.insert(1, f"Its thread had no CPU for {duration(without_cpu_s * 1e9)} of it.")
     return sentences
 
 
 def _included(stall: Stall) -> list[str]:
     """Return what else the thread did in the time of the code that is the cause: it computed, waited, or had no CPU."""
     kinds = {"python": "Python code", "wait": "waiting", "disk": "waiting for a disk"} if stall.cause.kind in CODE_CAUSES else {}
-    kinds = {**kinds, "no_cpu": "without a CPU"} if stall.cause.kind in CODE_OR_HOOK_CAUSES else {}
+    kinds = {**kinds, "no_cpu": NO_CPU} if stall.cause.kind in CODE_OR_HOOK_CAUSES else {}
     causes = {stall.cause.kind, *(other.cause.kind for other in stall.others)}
     owners = {frame.owner for stack in stall.stacks for frame in stack.frames if frame.owner}
     if len(owners) > 1 or any(other.cause.kind in CODE_OR_HOOK_CAUSES for other in stall.others):

@@ -112,6 +112,7 @@ def _other(other: OtherCause) -> str:
         "machine": f"{about} in which threads had no CPU",
         "gc": f"{about} of Python's garbage collection{at}",
         "py_function": f"{about} in a Python function that TensorFlow calls{': ' if place else ''}{place}",
+        "stopped": f"{about} in which the process was stopped",
     }
     return words.get(kind, f"{about}{at or NOWHERE}")
 

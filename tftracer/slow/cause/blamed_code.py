@@ -41,6 +41,8 @@ TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 #: The innermost frames while a step is executed: (file, function).
 SESSION_STEP = ("tensorflow/python/client/session.py", "_call_tf_sessionrun")
 EAGER_STEP = ("tensorflow/python/eager/execute.py", "quick_execute")  # a compiled function, or a single op
+#: A part of the names of TensorFlow's files whose functions execute single ops.
+EAGER_OPS = "tensorflow/python/ops/gen_"
 #: The innermost frames while TensorFlow converts Python values of a step to arrays or tensors: (file, function).
 CONVERSIONS = (
     ("tensorflow/python/client/session.py", "_run"),
@@ -361,5 +363,10 @@ def has_users_code(stacks: Iterable[FoldedStack]) -> bool:
 
 def in_tensorflow_s(stacks: Iterable[FoldedStack]) -> float:
     """Return the seconds in which TensorFlow ran the step of a session, a compiled function, or an op."""
-    steps = (SESSION_STEP, EAGER_STEP)
-    return sum(stack.seconds for stack in stacks if stack.frames and _is_one_of(stack.frames[-1], steps))
+    return sum(stack.seconds for stack in stacks if is_in_step(stack) or (stack.frames and EAGER_OPS in stack.frames[-1].file))
+
+
+def within_tensorflow(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
+    """Return the stacks in which TensorFlow, or a hook, is called. All others are from before or after a session's or function's
+    step."""
+    return tuple(stack for stack in stacks if any(frame.owner or _is_of_tensorflow(frame) for frame in stack.frames))

@@ -23,8 +23,8 @@ from tftracer.slow.watch_results import UNKNOWN, Cause, Part
 
 #: A cause explains at least this share of the excess.
 HALF = 0.5
-#: Shares of the excess time: at most LITTLE is negligible, SOME is notable, NEARLY is almost all.
-LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
+#: Shares of a time, or of the CPUs: at most LITTLE is negligible, SOME is notable, MOSTLY is most, NEARLY is almost all.
+LITTLE, SOME, MOSTLY, NEARLY = 0.1, 0.25, 0.75, 0.9
 #: If the time to explain is shorter, the counters of a busy machine may lack waits for a CPU: Linux counts a wait only when it
 #: ends.
 SHORT_WAIT_S = 0.2
@@ -66,7 +66,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     is_own_work = computed_more and (cpu_wait_s < SOME * excess_s or _thread_computed_more(span, observed, to_explain_s))
     if not is_own_work and cpu_wait_s >= HALF * excess_s:
         return Cause("machine", "", None, min(1.0, cpu_wait_s / excess_s))
-    if work is not None and not computed_more and work.queued_s is not None and work.queued_s >= HALF * to_explain_s:
+    if work is not None and not computed_more and work.queued_s is not None and work.queued_s >= HALF * excess_s:
         return Cause("machine", "", None, min(share, work.queued_s / excess_s))
     is_seen = would_have_seen_python(observed, excess_s)
     if work is None or not (is_seen or (observed.runs_script and span.cpu_s is not None)):
@@ -127,7 +127,7 @@ def may_have_lacked_cpu(observed: Observed, to_explain_s: float) -> bool:
     That is so if other processes used the CPUs, and Linux counted long waits for a CPU, some of which may have been sleeps.
     """
     doubtful = observed.inside.process_doubtful_queue_s or 0.0
-    return (observed.others_share or 0.0) >= NEARLY and doubtful >= SOME * to_explain_s
+    return (observed.others_share or 0.0) >= MOSTLY and doubtful >= SOME * to_explain_s
 
 
 class _Work(NamedTuple):

@@ -16,6 +16,7 @@ from tftracer.slow.cause.blamed_code import (
     owner_line,
     seconds_of_owner,
     shared_line,
+    within_tensorflow,
 )
 from tftracer.slow.cause.cause_inside_step import HALF, SOME
 from tftracer.slow.cause.main_cause import (
@@ -33,7 +34,7 @@ from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part
 
 #: Causes that are reported even if most of the excess is not explained: their time is measured, or stacks show it.
-SURE_KINDS = (*CLOCKED_KINDS, *HOOK_CAUSES, "lock", "input", "py_function")
+SURE_KINDS = (*CLOCKED_KINDS, *HOOK_CAUSES, "lock", "input", "py_function", "stopped")
 #: A single sample may show the usual time if that is at least this share of the span.
 HIT_BY_CHANCE = 0.05
 
@@ -52,6 +53,8 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     between, inside = (_below_loop(span, methods) for span in (observed.between, observed.inside))
     if turn.run.title.partition(":")[0] in (FIT, *EVALUATIONS):  # Keras calls callbacks only between two steps
         inside = replace(inside, stacks=tuple(stack for stack in inside.stacks if not is_in_callback(stack)))
+    if not turn.run.has_python:
+        inside = replace(inside, stacks=within_tensorflow(inside.stacks))
     if observed.is_busy:
         between, inside = _without_single_sample(between), _without_single_sample(inside)
     between = _without_usual_sample(between, observed.usual_lines, (turn.usual_ns - turn.usual_inside_ns) * 1e-9)

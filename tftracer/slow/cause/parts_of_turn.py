@@ -61,13 +61,23 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
         part = clocked_parts[0]
         without_cpu = _without_cpu_text(queue_s or 0.0, part.seconds)
         clocked_parts = [part._replace(what="; ".join(filter(None, (part.what, without_cpu))))]
-    parts += clocked_parts
     between = length_s - inside - sum(part.seconds for part in clocked_parts)
+    parts += _without_stop(clocked_parts, (observed.between.stopped_s or 0.0) - max(0.0, between))
     usual_between = max(0.0, (turn.usual_ns - turn.usual_inside_ns) * 1e-9 - sum(part.usual_s or 0.0 for part in clocked_parts))
     span = _without_clocked(observed.between, sum(part.seconds for part in saves))
     usual_input = turn.usual_input_ns * 1e-9
     parts += _between(observed, span, max(0.0, between), usual_between, turn.input_ns * 1e-9, usual_input)
     return tuple(sorted((part for part in _merged(parts) if part.seconds > 1e-6), key=excess, reverse=True))
+
+
+def _without_stop(clocked_parts: list[Part], seconds: float) -> list[Part]:
+    """Take a stop of the process out of the longest of the parts. ``seconds``: how much of it is longer than all other time."""
+    if not clocked_parts or seconds <= 0:
+        return clocked_parts
+    longest = max(clocked_parts, key=lambda part: part.seconds)
+    seconds = min(seconds, longest.seconds)
+    parts = [part._replace(seconds=part.seconds - seconds) if part is longest else part for part in clocked_parts]
+    return [*parts, Part("stopped", seconds, 0.0, "")]
 
 
 def _merged(parts: list[Part]) -> list[Part]:

@@ -23,7 +23,7 @@ def lock_s(span: Span) -> float:
 
     If it is not known for how long the thread waited, return ``held_s``.
     """
-    return held_s(span) if span.lock_wait_s is None else span.lock_wait_s - tracers_lock_s(span) - free_lock_s(span)
+    return held_s(span) if span.lock_wait_s is None else span.lock_wait_s * _others_share(span)
 
 
 def may_have_waited_for_lock(span: Span) -> bool:
@@ -74,9 +74,11 @@ def functions_holding_lock(span: Span) -> list[FoldedStack]:
 def tracers_lock_s(span: Span) -> float:
     """Return the seconds in which the training thread waited for Python's lock while a thread of the tracer held it.
 
-    0 if it is not known for how long the training thread waited.
+    0 if it is not known for how long the training thread waited. Time in which it ran or had no CPU does not count: few readings
+    show who held the lock, and the tracer's threads hold it for long only if they have no CPU either.
     """
-    return (span.lock_wait_s or 0.0) * _tracers_share(span)
+    others_s = (span.cpu_s or 0.0) + (span.queue_s or 0.0)
+    return min((span.lock_wait_s or 0.0) * _tracers_share(span), max(0.0, span.length_s - others_s))
 
 
 def starved_s(span: Span) -> float:
@@ -92,6 +94,10 @@ def _tracers_share(span: Span) -> float:
     return readings / len(span.holders) if readings >= TRACER_READINGS else 0.0
 
 
+def _others_share(span: Span) -> float:
+    return len(other_holders(span)) / len(span.holders) if span.holders else 0.0
+
+
 def free_lock_s(span: Span) -> float:
     """Return the seconds in which the training thread waited for Python's lock although no other thread surely held it.
 
@@ -99,8 +105,7 @@ def free_lock_s(span: Span) -> float:
     """
     if span.lock_wait_s is None:
         return 0.0
-    others_share = len(other_holders(span)) / len(span.holders) if span.holders else 0.0
-    return span.lock_wait_s * (1.0 - others_share - _tracers_share(span))
+    return span.lock_wait_s * (1.0 - _others_share(span) - _tracers_share(span))
 
 
 def holder_text(span: Span) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tftracer.slow.cause.blamed_code import is_loops_own
+from tftracer.slow.cause.blamed_code import is_loops_own, waits_for_thread
 from tftracer.slow.cause.cause_inside_step import (
     HALF,
     has_enough_samples,
@@ -43,7 +43,8 @@ def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn:
     if cause.kind == "gc":
         return "" if cause.frame else COLLECTED_SOMEWHERE
     if cause.kind == "wait" and span.watch_delay_s >= HALF * span.length_s:
-        if not span.holders and span.lock_wait_s is None:
+        waits_for_other = waits_for_thread(span.stacks) >= HALF * span.sampled_s > 0  # Python's waits release the lock
+        if not span.holders and span.lock_wait_s is None and not waits_for_other:
             by = "what this line calls" if cause.frame else "this one"
             return f"Python's lock was held meanwhile, by {by} or by a thread that was not seen."
         if cause.frame:  # the readings show that no other thread held it for long
