@@ -44,7 +44,7 @@ CLOSE_S = 1.0  # time that the helper gets to exit at the end of the session; it
 FAILURES, FAILURES_S = 3, 600.0
 #: Environment variables that the helper gets: what Python needs, and nothing for launchers, profilers, GPUs or preloaded
 #: libraries.
-PASSED_ON = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV"}
+PASSED_ON = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV"}
 PASSED_ON |= {
     memory_limit.VARIABLE,
     "PYTHONPATH",
@@ -93,8 +93,6 @@ def interpreter() -> str:
     name = Path(sys.executable or "").name.lower()
     if not ("python" in name or "pypy" in name) or getattr(sys, "frozen", False):
         raise Unusable(f"sys.executable is {sys.executable!r}")
-    if not hasattr(socket, "AF_UNIX") or os.name != "posix":
-        raise Unusable("this system has no socket pairs that a process can inherit")
     return sys.executable
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import threading
 import time
 from collections.abc import Callable
@@ -41,7 +42,7 @@ def process_start_ns(stat: str = "/proc/self/stat", booted_ns: int | None = None
     ``booted_ns``: the current time since the machine started.
     """
     booted_ns = since_boot_ns() if booted_ns is None else booted_ns
-    with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
+    with contextlib.suppress(OSError, ValueError, IndexError):
         started_ns = int(after_name(Path(stat).read_bytes())[19]) * 10**9 // os.sysconf("SC_CLK_TCK")
         if booted_ns is not None and started_ns <= booted_ns:
             return perf_counter_ns() - (booted_ns - started_ns)
@@ -74,10 +75,6 @@ def _both_clocks() -> tuple[int, int | None]:
 
 def _wakes(scope: str) -> int | None:
     """Return how often all threads (``scope``: SELF) or this thread (THREAD) gave up the CPU to wait; None if not known."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
     who = getattr(resource, f"RUSAGE_{scope}", None)  # macOS has no RUSAGE_THREAD
     return None if who is None else resource.getrusage(who).ru_nvcsw
 

@@ -21,6 +21,7 @@ _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 
 class Name(NamedTuple):
     """A name of the user's source that leads to a growing object.
+
     ``line``: the first line of the function of which it is a local variable; 0: it is a global variable. ``is_attribute``: it is
     an attribute of any object of a user's class. ``is_within``: an entry of the named object grows, as in
     ``kept["loss"].append(1)``; ``key``: the ``repr`` of that entry's key.
@@ -49,7 +50,7 @@ def adding_line(name: Name, sources: Mapping[str, str]) -> str:
     if lines is None or len(lines) != 1:
         return ""
     ((file, line),) = lines
-    return f"{PurePath(file.replace(chr(92), '/')).name}:{line}"
+    return f"{PurePath(file).name}:{line}"
 
 
 def _lines(name: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name]) -> _Lines:

@@ -223,12 +223,12 @@ def _place_of_call(op: Any) -> str:
         if place and filename.endswith(CALLS):
             break
         if not is_library(filename):
-            place = f"{PurePath(filename.replace(chr(92), '/')).name}:{line}"
+            place = f"{PurePath(filename).name}:{line}"
     return place
 
 
 def _place_of_op(op: Any) -> str:
     for filename, line, *_ in reversed(list(getattr(op, "traceback", None) or [])):
         if not is_library(filename):
-            return f"{PurePath(filename.replace(chr(92), '/')).name}:{line}"
+            return f"{PurePath(filename).name}:{line}"
     return ""

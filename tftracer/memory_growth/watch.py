@@ -57,7 +57,7 @@ class MemoryWatch:
 
     def start(self) -> None:
         try:
-            self._file = os.open("/proc/self/statm", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            self._file = os.open("/proc/self/statm", os.O_RDONLY)
             self._thread.start()
         except (OSError, RuntimeError):  # not Linux, or too many threads
             self._unknown = "system"

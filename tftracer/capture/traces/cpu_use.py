@@ -117,7 +117,7 @@ def _child_ids(thread: str) -> list[str]:
 
 def _read(path: str) -> bytes:
     """Read a small file with three system calls; ``Path.read_bytes`` makes seven."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, 4096)
     finally:

@@ -190,8 +190,7 @@ def hub_file(job: str, folder: Path | None = None) -> Path:
 
 def hub_folder() -> Path:
     """Return this user's folder for hub files on this host. It is not in the home folder, which other hosts may share."""
-    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    return Path(os.environ.get("TFTRACER_HUB_DIR") or Path(tempfile.gettempdir()) / f"tftracer-hub-{user}")
+    return Path(os.environ.get("TFTRACER_HUB_DIR") or Path(tempfile.gettempdir()) / f"tftracer-hub-{os.getuid()}")
 
 
 def publish_hub(job: str, target: Target, folder: Path | None = None) -> Path:
@@ -239,5 +238,5 @@ def _target(content: Any, job: str) -> Target | None:
 def _check_own(path: Path) -> None:
     """Raise StorageError if the path is a link, belongs to another user, or if other users have access to it."""
     status = path.lstat()
-    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or stat.S_ISLNK(status.st_mode) or status.st_mode & 0o077):
+    if status.st_uid != os.getuid() or stat.S_ISLNK(status.st_mode) or status.st_mode & 0o077:
         raise StorageError(f"{path}: belongs to another user, or others may read it. Remove it.")
