@@ -79,11 +79,11 @@ def memory_growth(facts: MemoryFacts | None, is_live: bool = True) -> ProcessMem
         "high": cast("list[int]", high),
         "growths": growths,
         "growth_rate": rate,
-        "text": _unknown(facts.unknown),
+        "text": _unknown_text(facts.unknown),
     }
 
 
-def _unknown(reason: str) -> str:
+def _unknown_text(reason: str) -> str:
     if reason == "system":
         return "The memory of the process cannot be read on this system, only on Linux."
     return f"The memory is not watched any more: {reason.removeprefix('failed: ')}." if reason else ""
@@ -100,7 +100,7 @@ def _growth(growth: Growth, is_live: bool, is_newest: bool) -> MemoryGrowth:
         "bytes_rate": growth.rate,
         "is_growing": growth.is_growing,
         "kind": kind,
-        "text": " ".join(filter(None, [_what(growth, is_newest), _why(growth, kind, things, is_live)])),
+        "text": " ".join(filter(None, [_growth_text(growth, is_newest), _cause_text(growth, kind, things, is_live)])),
         "advice": ADVICE.get(kind, ""),
         "doubts": _doubts(growth, kind),
         "things": things,
@@ -115,7 +115,7 @@ def _thing(thing: Thing) -> MemoryThing:
     return cast(MemoryThing, {**asdict(thing), "kind": _kind(thing.kind)})
 
 
-def _what(growth: Growth, is_newest: bool) -> str:
+def _growth_text(growth: Growth, is_newest: bool) -> str:
     size = byte_size(max(0, growth.end_bytes - growth.start_bytes))
     if growth.is_growing:
         return f"Memory grows by {rate_text(growth.rate)}: {size} in {_time_text(growth.until - growth.since)}."
@@ -123,7 +123,7 @@ def _what(growth: Growth, is_newest: bool) -> str:
     return f"M{grew}, and then not steadily any more." if is_newest else f"Before that, m{grew}."
 
 
-def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing], is_live: bool) -> str:
+def _cause_text(growth: Growth, kind: MemoryKind, things: list[MemoryThing], is_live: bool) -> str:
     if kind == "searching":
         return "" if not growth.is_growing else SEARCHING if is_live else ENDED
     if growth.lists < COUNTS and not things:  # counting was stopped

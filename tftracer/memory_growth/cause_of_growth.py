@@ -117,7 +117,7 @@ def _with_container(main: Thing, kinds: dict[type, str], rates: dict[type, float
     types = {each for each, kind in kinds.items() if kind == main.kind or (main.kind == "variables" and is_keras(each))}
 
     def holds(container: Growing) -> bool:
-        return any(HOLDS[0] <= container.rate / rates[each] <= HOLDS[1] for each in types.intersection(container.of))
+        return any(HOLDS[0] <= container.rate / rates[each] <= HOLDS[1] for each in types.intersection(container.types))
 
     holding = list(filter(holds, grown))
     if len(holding) != 1:
@@ -127,12 +127,12 @@ def _with_container(main: Thing, kinds: dict[type, str], rates: dict[type, float
 
 
 def _thing(container: Growing) -> Thing:
-    kinds = set(map(kind_of, container.of)) - {""}
+    kinds = set(map(kind_of, container.types)) - {""}
     kind = kinds.pop() if kinds in ({"tensors"}, {"objects"}) else "containers"
     article = "an" if container.kind[:1].lower() in "aeio" or container.kind == "ndarray" else "a"
     name = f"{'.' * container.name.is_attribute}{container.name.name}{container.path}, {article} {container.kind}"
     place = adding_line(container.name, _sources())
-    if not container.of:  # an array or a text
+    if not container.types:  # an array or a text
         return Thing(kind, name, None, None, container.bytes_rate, place)
     return Thing(kind, name, container.grown, container.rate, container.bytes_rate, place)
 

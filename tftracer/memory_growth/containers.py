@@ -15,7 +15,7 @@ import inspect
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from statistics import median
@@ -32,21 +32,12 @@ from tftracer.slow.watch.frames_of_threads import frames_of_threads
 MAX_SEEN, MAX_DEPTH, MAX_ENTRIES, LIBRARY_CALLS = 20_000, 5, 50, 4
 #: The size of an entry is estimated from this number of the newest entries.
 SAMPLED = 40
-_LENGTHS: tuple[tuple[type, Callable[[Any], int]], ...] = (
-    (list, list.__len__),
-    (dict, dict.__len__),
-    (set, set.__len__),
-    (deque, deque.__len__),
-    (tuple, tuple.__len__),
-    (str, str.__len__),
-    (bytes, bytes.__len__),
-    (bytearray, bytearray.__len__),
-)
-_FLAT = (str, bytes, bytearray)
-_TRACKED = (list, dict, set, deque, tuple)
+#: Python's types of containers, of texts, and of values without parts. The garbage collector tracks only containers.
+_CONTAINERS: tuple[Any, ...] = (list, dict, set, deque, tuple)
+_TEXTS: tuple[Any, ...] = (str, bytes, bytearray)
+_PLAIN: tuple[Any, ...] = (int, float, complex, type(None))
 #: Bytes that the garbage collector adds in front of each object that it tracks.
 GC_HEAD = sys.getsizeof([]) - list.__sizeof__([])
-_SIZED: tuple[Any, ...] = (*(base for base, _ in _LENGTHS), int, float, complex, type(None))
 #: References to a dict of locals that is used nowhere else: from the frame, from this module, and from the call that counts them.
 OWN_REFERENCES = 3
 #: Modules of debuggers and of the profiler that follow every call in Python. cProfile imports ``profile``, too.
@@ -54,7 +45,7 @@ DEBUGGERS = frozenset(["pydevd", "debugpy", "profile", "hunter"])
 #: A key with at least this number of digits is the id of an object.
 LONG_NUMBER = 10
 #: A function that uses one of these names may read the dict of its locals itself.
-ASK_LOCALS = frozenset(["locals", "vars", "dir", "eval", "exec"])
+LOCALS_READERS = frozenset(["locals", "vars", "dir", "eval", "exec"])
 
 
 class Key(NamedTuple):
@@ -102,10 +93,13 @@ def size_of(value: Any) -> int | None:
     kind = type(value)
     if _is_array(kind):
         return int(value.nbytes)
-    for base, length in _LENGTHS:
-        if issubclass(kind, base):
-            return length(value)
-    return None
+    base = _base(kind, (*_CONTAINERS, *_TEXTS))
+    return None if base is None else int(base.__len__(value))
+
+
+def _base(kind: type, bases: tuple[Any, ...]) -> Any:
+    """Return the first of these types from which ``kind`` is derived; None if there is none."""
+    return next((base for base in bases if issubclass(kind, base)), None)
 
 
 def _is_array(kind: type) -> bool:
@@ -116,10 +110,9 @@ def newest(value: Any) -> list[Any] | None:
     """Return the newest entries, at most SAMPLED; None if the value has no entries."""
     kind = type(value)
     with contextlib.suppress(Exception):  # the object changes meanwhile
-        if issubclass(kind, list):
-            return list(list.__getitem__(value, slice(-SAMPLED, None)))
-        if issubclass(kind, tuple):
-            return list(tuple.__getitem__(value, slice(-SAMPLED, None)))
+        sequence = _base(kind, (list, tuple))
+        if sequence is not None:
+            return list(sequence.__getitem__(value, slice(-SAMPLED, None)))
         if issubclass(kind, dict):
             return list(islice(reversed(dict.values(value)), SAMPLED))
         if issubclass(kind, deque):
@@ -147,7 +140,7 @@ def bytes_of(value: Any, depth: int) -> float | None:
         return float(value.nbytes if value.base is None else getattr(value.base, "nbytes", value.nbytes))
     if kind.__name__ == "EagerTensor":
         return tensor_bytes(value)
-    if value is None or issubclass(kind, (bool, int, float, complex, *_FLAT)):
+    if issubclass(kind, (*_PLAIN, *_TEXTS)):
         return _own_bytes(value)
     inner = _parts(value)
     if inner is None or not depth:
@@ -168,9 +161,9 @@ def object_bytes(value: Any) -> float | None:
 
 
 def _own_bytes(value: Any) -> float:
-    """Return the bytes of the value without its contents; 0 if it is of no type in ``_SIZED``."""
-    base = next((base for base in _SIZED if issubclass(type(value), base)), None)
-    head = GC_HEAD if base in _TRACKED else 0
+    """Return the bytes of the value without its contents; 0 for values that are not of Python's own types."""
+    base = _base(type(value), (*_CONTAINERS, *_TEXTS, *_PLAIN))
+    head = GC_HEAD if base in _CONTAINERS else 0
     return float(base.__sizeof__(value) + head) if base is not None else 0.0
 
 
@@ -182,7 +175,7 @@ def _parts(value: Any) -> tuple[list[Any], int] | None:
     entries = newest(value)
     if entries is not None:
         return entries, size_of(value) or 0
-    if _is_users(type(value)):
+    if _is_users_class(type(value)):
         parts = list(_attributes(value).values())
         return parts, min(len(parts), SAMPLED)
     return None
@@ -192,7 +185,7 @@ class Growing(NamedTuple):
     name: Name
     path: str  # "['loss']": where in the named object the growing container is
     kind: str  # "list"
-    of: tuple[type, ...]  # types of the newest entries, and of what they hold
+    types: tuple[type, ...]  # of the newest entries, and of the parts of these entries
     grown: int  # entries, or bytes
     rate: float  # entries or bytes a second, as ``grown``
     bytes_rate: float | None  # bytes a second; None: not known
@@ -202,16 +195,12 @@ def growing(first: Sizes, middle: Sizes, last: Sizes) -> list[Growing]:
     """Return the containers that became larger between the measurements, the one that gains the most bytes a second first."""
     result = []
     for key, value in find_containers().items():
-        before, then, now = (each.known.get(key) for each in (first, middle, last))
-        rate = (
-            None
-            if before is None or then is None or now is None
-            else steady_rate((first.at, before), (middle.at, then), (last.at, now))
-        )
+        sizes_over_time = [(each.at, each.known[key]) for each in (first, middle, last) if key in each.known]
+        rate = steady_rate(*sizes_over_time) if len(sizes_over_time) == 3 else None
         if rate is not None:
             bytes_of_one = entry_bytes(value)
             types = {type(part) for each in newest(value) or () for part in (each, *((_parts(each) or ([],))[0][:SAMPLED]))}
-            grown = (now or 0) - (before or 0)
+            grown = last.known[key] - first.known[key]
             bytes_a_second = None if bytes_of_one is None else rate * bytes_of_one
             keys = key.within[key.name.is_attribute :]
             name = key.name._replace(is_within=bool(keys), key=keys[0] if keys else "")
@@ -283,7 +272,7 @@ def _locals_of(frame: FrameType) -> dict[str, Any]:
     code = frame.f_code
     if _are_written_back():
         return {}
-    if not code.co_flags & inspect.CO_OPTIMIZED or frame.f_trace is not None or not ASK_LOCALS.isdisjoint(code.co_names):
+    if not code.co_flags & inspect.CO_OPTIMIZED or frame.f_trace is not None or not LOCALS_READERS.isdisjoint(code.co_names):
         return {}
     own = frame.f_locals
     names = dict(own)
@@ -316,18 +305,17 @@ def _referents(reached: _Reached) -> Iterator[_Reached]:
                 text = repr(key)[:50] if type(key) in (str, int) else str(id(key))
                 yield _Reached(entry, reached.name, (*reached.within, text), depth)
     elif issubclass(kind, (list, tuple, set, deque)):
-        entries = next(base.__iter__(value) for base in (list, tuple, set, deque) if issubclass(kind, base))
         if (size_of(value) or 0) <= MAX_ENTRIES:
-            for number, entry in enumerate(list(entries)):
+            for number, entry in enumerate(list(_base(kind, _CONTAINERS).__iter__(value))):
                 yield _Reached(entry, reached.name, (*reached.within, str(number)), depth)
         if kind.__name__ == "ListWrapper":  # TensorFlow's wrapper of lists in modules and models
             yield _Reached(_attributes(value).get("_storage"), reached.name, reached.within, depth)
     elif issubclass(kind, type):
-        if _is_users(value):
+        if _is_users_class(value):
             for name, entry in list(vars(value).items()):
                 yield _Reached(entry, Name(_file_of(value), name, 0, True), (value.__qualname__,), depth)
     elif size_of(value) is None and not issubclass(kind, ModuleType):
-        is_users = _is_users(kind)
+        is_users = _is_users_class(kind)
         for name, entry in list(_attributes(value).items()):
             attribute_name = Name(_file_of(kind), name, 0, True) if is_users else None
             yield _Reached(entry, attribute_name, (str(id(value)),), depth)
@@ -343,6 +331,6 @@ def _file_of(kind: type) -> str:
     return file if type(file) is str else ""
 
 
-def _is_users(kind: type) -> bool:
+def _is_users_class(kind: type) -> bool:
     file = _file_of(kind)
     return bool(file) and not is_library(file)
