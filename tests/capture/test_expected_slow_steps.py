@@ -59,7 +59,7 @@ def test_nobody_waits_for_the_disk_to_trace_an_expected_step(tmp_path: Path, mon
         recorder.queue.requests.expect(run, range(4, 5))
         assert recorder.queue.claim([TRAIN, LOSS], [X], None) is None
         for capture in waiting:
-            recorder.queue.release(capture)
+            recorder.queue.backlog.remove(capture)
 
 
 def training(steps: int, traced: int = 0, extra_ms: int = 0, milliseconds: int = 50) -> tuple[SlowTurnFinder, RunHandle]:

@@ -127,7 +127,7 @@ def test_a_step_that_passed_untraced_is_wanted_no_more(tmp_path: Path, monkeypat
             assert isinstance(recorder.queue.claim((TRAIN, LOSS), (X,), None), expected)
             step(recorder, number)
         for capture in waiting:
-            recorder.queue.release(capture)
+            recorder.queue.backlog.remove(capture)
         assert recorder.queue.requests.slow_path
         assert recorder.queue.claim((TRAIN, LOSS), (X,), None) is None
         assert not recorder.queue.requests.slow_path  # the steps after it cost what they cost before

@@ -72,7 +72,7 @@ def as_the_writer_does(queue):
         for counted in queue.counted:
             if isinstance(counted[5], Capture):
                 counted[5].read()
-                queue.release(counted[5])
+                queue.backlog.remove(counted[5])
     except Exception:
         pass
 def end_its_profile(watching):

@@ -139,8 +139,6 @@ class HookMethods:
 
     # ------------------------------------------------------------------------------------------ what TensorFlow calls
 
-    def begin(self) -> None: ...
-
     def after_create_session(self, session: Any, coord: Any) -> None:
         try:
             if not self._queue.off:
@@ -335,12 +333,8 @@ def measure_cost(hook: HookMethods) -> float | None:
     """
     v1 = tensorflow().compat.v1
     hook_copy, queue = copy.copy(hook), StepQueue()
-    hook_copy._queue, hook_copy._requests, hook_copy._events, hook_copy._under_way = (
-        queue,
-        queue.requests,
-        queue.events,
-        queue.under_way,
-    )
+    hook_copy._queue, hook_copy._requests = queue, queue.requests
+    hook_copy._events, hook_copy._under_way = queue.events, queue.under_way
     timer, times = ColdTimer(), []
     for _ in range(15):
         context = v1.train.SessionRunContext(make_run_args(v1.train.SessionRunArgs, [None, None]), None)

@@ -138,7 +138,7 @@ class FunctionTraces:
         claim = queue.claim_families(families)
         if claim is None or isinstance(claim, Missed):
             if profile is not None:
-                self.profiler.undo_resume(profile)
+                self.profiler.undo_resume()
             return claim
         profile = profile or self.profiler.begin()
         if profile is None:

@@ -73,7 +73,7 @@ class StepQueue(OwnErrors):
         super().__init__()
         # All hooks of a session set the same mark on a traced step's run context, so two hooks in one loop trace a step once.
         self.mark = f"_tftracer_{next(_mark_numbers)}"
-        self.events: deque[Event] = deque()  # what has ended and is not counted yet
+        self.events: deque[Event] = deque()  # steps, waits and phases that have ended and are not counted yet
         self.counted: deque[CountedStep] = deque()  # counted steps that wait for the writer
         self.lost = 0  # number of steps that were dropped because the queue was full
         self.runs = RunRegistry()
@@ -165,7 +165,7 @@ class StepQueue(OwnErrors):
             phase: Any = event[1]
             kind, name = phase
             ended.append((kind, name, start, end, thread))
-            # The kind CHECKPOINTS also includes summaries; the watch is told of checkpoints only.
+            # The kind CHECKPOINTS also includes summaries; the watch gets only checkpoints.
             if kind == CHECKPOINTS and "Writer" not in name:
                 self._tell_watch(lambda watch: watch.saved(thread, name, start, end))
             return
@@ -278,12 +278,8 @@ class StepQueue(OwnErrors):
         return self.requests.claim(handles)
 
     def capture(self, metadata: Any, asked_by: AskedBy, options: Any, facts: SessionFacts) -> Capture:
-        """Return the trace of a step from its RunMetadata. It counts in the backlog until it is released."""
+        """Return the trace of a step from its RunMetadata. It counts in the backlog until it is removed there."""
         return self.backlog.add(Capture(metadata.SerializeToString(), asked_by, *level_of(options), facts))
-
-    def release(self, capture: Capture) -> None:
-        """Remove a trace from the backlog, because it was stored or cannot be stored."""
-        self.backlog.remove(capture)
 
     def record_refusal(self, reason: str) -> None:
         """Record why a requested step cannot be traced (``reason``: a key of ``REFUSALS``). The page shows it."""

@@ -42,7 +42,7 @@ class RunFamily:
 class RunRegistry:
     def __init__(self) -> None:
         self._object_key = run_identity.ObjectKeys()
-        #: By the ids of what is fetched and fed, until one of these is deleted: the family, the references that tell of that.
+        #: Ids of fetched and fed objects -> their family, and weak references, which remove the entry when an object is deleted.
         self._cache: dict[Hashable, tuple[RunFamily, list[weakref.ref[Any]]]] = {}
         self._families: dict[Hashable, RunFamily] = {}  # by RunIdentity.key; functions by number; the overflow family by "rest"
         self._run_count = 0

@@ -38,6 +38,7 @@ class TraceBacklog:
         return capture
 
     def remove(self, capture: Capture) -> None:
+        """Remove a trace, because it was stored or will not be stored."""
         with self._room:
             self._traces.discard(capture)
             self._timed_out = False

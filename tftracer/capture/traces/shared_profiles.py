@@ -224,7 +224,7 @@ class Profiler:
             self.is_recording = True
             return profile
 
-    def undo_resume(self, profile: Profile) -> None:
+    def undo_resume(self) -> None:
         """Undo ``resume``: the call is not to be profiled."""
         with self._lock:
             self.is_recording = False

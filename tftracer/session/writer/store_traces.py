@@ -51,7 +51,7 @@ class TraceWriter:
     def __init__(
         self, steps: StepQueue, store: SessionStore, summaries: TraceSummaries, missing: MissingTraces, communication_ops: str
     ) -> None:
-        self._release = steps.release
+        self._backlog = steps.backlog
         self._guard = Guard(store.problems, steps.failed)
         self._store = store
         self._summaries = summaries
@@ -84,7 +84,7 @@ class TraceWriter:
             self._missing.add(trace.run.handle.title, [trace.step], "storing failed")
             self._store.problems.add("trace", f"A trace could not be stored ({error}). Training goes on.")
         finally:
-            self._release(trace.capture)
+            self._backlog.remove(trace.capture)
 
     def _store_trace(self, trace: CountedTrace) -> None:
         raw = trace.capture.read()
