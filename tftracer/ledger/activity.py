@@ -37,8 +37,10 @@ class Run(WatchedRun, Protocol):
     definition: str  # where a compiled function is defined; "" for a session's run
 
 
-#: Rank, the run of a step or the name of another activity, start and end (perf_counter nanoseconds), thread.
-Activity = tuple[int, Union[Run, str], int, int, int]
+#: The run of a step, or the name of another activity.
+RunOrName = Union[Run, str]
+#: Rank, run or name, start and end (perf_counter nanoseconds), thread.
+Activity = tuple[int, RunOrName, int, int, int]
 
 
 def kind_of_step(run: Run) -> int:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.ledger.activity import LOOP, OTHER_THREAD, STEPPING, STEPS, SUSPENDED, Activity, Run
+from tftracer.ledger.activity import LOOP, OTHER_THREAD, STEPPING, STEPS, SUSPENDED, Activity, RunOrName
 from tftracer.slow.answer.texts import place_of
 from tftracer.slow.watch_results import Cause, Stall, WatchedRun
 from tftracer.trace.arrays.intervals import Cover, distinct, is_in
@@ -50,7 +50,8 @@ def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
 SECOND_NS = 10**9
 #: The time between two activities of the main thread is LOOP if it is shorter than this; else other threads' activities count.
 LOOP_NS = 60 * SECOND_NS
-#: Time is final after PATIENCE_NS, or if MAX_PENDING spans wait. The time so far of a step that has not ended is UNDER_WAY then.
+#: Time is final after PATIENCE_NS, or if MAX_PENDING spans wait. If a step has not ended by then, its time so far counts for
+#: UNDER_WAY until it ends.
 PATIENCE_NS, MAX_PENDING = 120 * SECOND_NS, 200_000
 #: Name of the threads of queue runners (TensorFlow 1). They always run a step that waits, so they do not count as training.
 HELPERS = "QueueRunnerThread"
@@ -64,9 +65,6 @@ KEPT_SPAN_NS, MAX_KEPT_SPANS = 10_000_000, 4000
 STOP_LEFT = 0.5
 #: Causes of slow steps whose time already counts for other activities.
 COVERED = ("retrace", "checkpoint", "other_run")
-
-#: The run of a step, or the name of another activity.
-What = Union[Run, str]
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class Sums:
 
     since_ns: int
     until_ns: int
-    rows: dict[tuple[int, What], Sum] = field(default_factory=dict)
+    rows: dict[tuple[int, RunOrName], Sum] = field(default_factory=dict)
     covered_ns: int = 0
     first_ns: int | None = None  # start of the first step
     last_ns: int | None = None  # end of the last step
@@ -118,13 +116,13 @@ class Sums:
         """Count the time before ``until_ns``, and the activities that have ended by then."""
         spans = np.array([(rank, start, end) for rank, _, start, end, _ in activities], np.int64).reshape(-1, 3)
         painted = paint(spans, self.until_ns, until_ns, STEPS)
-        for (rank, what, _, end, _), own in zip(activities, painted.own_ns.tolist()):
+        for (rank, run_or_name, _, end, _), own in zip(activities, painted.own_ns.tolist()):
             rank %= OTHER_THREAD
             if rank != LOOP:
-                row = self.row(rank, what)
+                row = self.row(rank, run_or_name)
                 row.own_ns += own
                 row.times += self.until_ns < end <= until_ns
-                if row.first_ns is None and own and not isinstance(what, str):
+                if row.first_ns is None and own and not isinstance(run_or_name, str):
                     row.first_ns = own
         ranks = spans[:, 0] % OTHER_THREAD
         counted = ranks != LOOP
@@ -143,10 +141,10 @@ class Sums:
         self.until_ns = until_ns
         return painted
 
-    def row(self, rank: int, what: What) -> Sum:
-        if (rank, what) not in self.rows and len(self.rows) >= MAX_NAMES:
-            what = OTHERS
-        return self.rows.setdefault((rank, what), Sum())
+    def row(self, rank: int, run_or_name: RunOrName) -> Sum:
+        if (rank, run_or_name) not in self.rows and len(self.rows) >= MAX_NAMES:
+            run_or_name = OTHERS
+        return self.rows.setdefault((rank, run_or_name), Sum())
 
 
 class WallTimeSums:
@@ -168,7 +166,7 @@ class WallTimeSums:
 
     def add(self, activities: Iterable[Activity], helpers: set[int]) -> None:
         """Add activities in the order of their ends. ``helpers``: threads that are not counted."""
-        for rank, what, start, end, thread in activities:
+        for rank, run_or_name, start, end, thread in activities:
             if thread in helpers:
                 continue
             if thread == self._main:
@@ -187,8 +185,8 @@ class WallTimeSums:
             if start < self._final.until_ns and rank % OTHER_THREAD == STEPS and thread in self._ahead:
                 ahead = self._ahead.pop(thread)
                 self._final.row(STEPS, UNDER_WAY).own_ns -= ahead
-                self._final.row(STEPS, what).own_ns += ahead
-            self._pending.append((rank, what, start, end, thread))
+                self._final.row(STEPS, run_or_name).own_ns += ahead
+            self._pending.append((rank, run_or_name, start, end, thread))
 
     def sums_until(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
         """Return the sums of all time until now. ``under_way``: current activities, which count as if they ended now.
@@ -203,7 +201,8 @@ class WallTimeSums:
                 horizon = min(horizon, end_ns)
         horizon = max(horizon, now_ns - PATIENCE_NS) if len(self._pending) < MAX_PENDING else now_ns
         ranked = [
-            (rank + OTHER_THREAD * (thread != self._main), what, start, end, thread) for rank, what, start, end, thread in known
+            (rank + OTHER_THREAD * (thread != self._main), run_or_name, start, end, thread)
+            for rank, run_or_name, start, end, thread in known
         ]
         if horizon > self._final.until_ns:
             self._make_final(horizon, ranked)

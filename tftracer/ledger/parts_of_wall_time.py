@@ -192,12 +192,8 @@ def function_key(run: RunWithoutTraces | Run) -> object:
 def _take_step_waits(facts: LedgerFacts, items: dict[LedgerKind, list[LedgerItem]]) -> None:
     """Count waits within steps as input, and subtract them from the steps with the most time."""
     for wait in facts.step_waits:
-        remaining = wait.own_s
-        for step in sorted(items["steps"], key=_longest_first):
-            taken = min(remaining, step["duration_s"])
-            step["duration_s"] -= taken
-            remaining -= taken
-        items["input"].append(item(f"{WITHIN_STEPS}: {wait.name}", wait.own_s - remaining))
+        taken = _take(sorted(items["steps"], key=_longest_first), wait.own_s)
+        items["input"].append(item(f"{WITHIN_STEPS}: {wait.name}", taken))
 
 
 def _take_slow(

@@ -100,16 +100,11 @@ class LedgerWriter:
 
     def _under_way(self, now_ns: int) -> list[Activity]:
         """Return the activities under way, as if they ended now."""
-        activities = self._steps.activities
-        steps, waits, phases = (
-            list(self._steps.under_way.items()),
-            list(activities.waiting.items()),
-            list(activities.under_way.items()),
-        )
+        steps, activities = self._steps.under_way, self._steps.activities
         return [
-            *((STEPS, UNDER_WAY, start, now_ns, thread) for thread, start in steps if start > 0),
-            *((INPUT, NEXT_ELEMENT, start, now_ns, thread) for thread, start in waits if start),
-            *((kind, name, start, now_ns, thread) for (thread, kind), (name, start) in phases),
+            *((STEPS, UNDER_WAY, start, now_ns, thread) for thread, start in list(steps.items()) if start > 0),
+            *((INPUT, NEXT_ELEMENT, start, now_ns, thread) for thread, start in list(activities.waiting.items()) if start),
+            *((kind, name, start, now_ns, thread) for (thread, kind), (name, start) in list(activities.under_way.items())),
         ]
 
     def _guarded(self, work: Callable[[], None]) -> None:

@@ -43,8 +43,8 @@ class NewestRecord(Generic[Facts]):
         self._next_update = self._next_write = 0.0
         self._written: Facts | None = None  # the facts of the newest record in the file
 
-    def take(self) -> None:
-        """Update the model if it is time. Called five times a second."""
+    def update_if_due(self) -> None:
+        """Update the model if ``UPDATE_S`` have passed since the last update. Called five times a second."""
         if time.monotonic() >= self._next_update:
             self.update()
 

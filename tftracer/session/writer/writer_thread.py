@@ -107,7 +107,7 @@ class StepWriter:
         self._count()
         self._ledger.look()
         for each in self._newest_records:
-            each.take()
+            each.update_if_due()
         self._take_slow()
         self._poll_changes()
         now = perf_counter()
