@@ -5,6 +5,7 @@ Any thread may call. Locks are taken in this order: ``spool.lock``, ``lock``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Hashable, Iterator, Sequence
@@ -224,11 +225,9 @@ class SessionStore(SessionAnswers):
 
     def write(self, new: NewRecord) -> int:
         """Write a record of a fact that is in the model; return its size, 0 if it could not be written."""
-        try:
-            record = self._append(new)
-        except StorageError:
-            return 0
-        return record.size
+        with contextlib.suppress(StorageError):
+            return self._append(new).size
+        return 0
 
     def write_latest(self, key: Hashable, new: NewRecord) -> None:
         """Write a record that replaces the earlier one of the same key."""

@@ -48,9 +48,9 @@ _RUN = ("id", "title", "steps", "mean_s", "p50_s", "p95_s", "p99_s", "max_s", "b
 _TRACE = ("id", "step", "started_at", "duration_s", "nodes", "state", "headline", "note")
 _UNKNOWN = "-"
 NO_TRACE = "No step was traced. What a step consists of: tftracer run --trace 3 SCRIPT, or Trace on the page while a script runs."
-#: A rare run has one step, or at most FEW steps and at most this share (RARE) of the steps of the run with the most steps.
-#: FOLDED or more rare runs share one row.
-FEW, RARE, FOLDED = 5, 0.01, 3
+#: A rare run has one step, or at most FEW_STEPS steps and at most RARE_SHARE times the steps of the run with the most steps.
+#: MIN_JOINED or more rare runs share one row.
+FEW_STEPS, RARE_SHARE, MIN_JOINED = 5, 0.01, 3
 #: At most this many traces of each run, the newest, have their headlines computed again.
 MAX_RECOMPUTED = 20
 #: Maximum numbers of listed items of each part of the ledger; of pipelines: open ones first, and among them those that delay the
@@ -118,7 +118,7 @@ def _recomputed(runs: list[Run], answers: Callable[[int], Answers], other_traces
     return result
 
 
-def _core(text: str) -> str:
+def _without_numbers(text: str) -> str:
     """Return a headline without its numbers and sampled lines, which differ a little each time they are computed."""
     return re.sub(r"[\d.,]+", "", text.partition(SAMPLED)[0])
 
@@ -201,11 +201,11 @@ def memory_text(memory: ProcessMemory) -> str:
 def _runs(runs: list[dict[str, Any]]) -> str:
     rows = [["Run", "steps", "p50", "p99", "max", "traces"]]
     rare = [run for run in runs if _is_rare(run, runs)]
-    for run in [run for run in runs if len(rare) < FOLDED or run not in rare]:
+    for run in [run for run in runs if len(rare) < MIN_JOINED or run not in rare]:
         times = [_seconds(run[name]) for name in ("p50_s", "p99_s", "max_s")]
         steps = f"{run['steps']:,}" if run["steps"] else _UNKNOWN
         rows.append([shortened(run["title"], WIDTH - 50), steps, *times, f"{len(run['traces']):,}"])
-    if len(rare) >= FOLDED:
+    if len(rare) >= MIN_JOINED:
         longest = max(run["max_s"] or 0.0 for run in rare)
         steps = sum(run["steps"] for run in rare)
         rows.append([f"{len(rare):,} runs of one or few steps", f"{steps:,}", "", "", _seconds(longest), "0"])
@@ -217,7 +217,7 @@ def _runs(runs: list[dict[str, Any]]) -> str:
 
 def _is_rare(run: dict[str, Any], runs: list[dict[str, Any]]) -> bool:
     """Return whether a run has few steps and neither traces nor slow steps, like one of a function's many signatures."""
-    few = min(FEW, RARE * max(each["steps"] for each in runs))
+    few = min(FEW_STEPS, RARE_SHARE * max(each["steps"] for each in runs))
     return 0 < run["steps"] <= max(1, few) and not run["traces"] and not run["slow_steps"]["count"]
 
 
@@ -232,7 +232,7 @@ def _line(trace: dict[str, Any], recomputed: str) -> str:
     """Return the lines about a trace. ``recomputed``: its headline as computed now; "" if it was not computed."""
     stored = trace["headline"] or next(iter(trace["findings"]), "")
     text = recomputed or stored
-    if recomputed and not _core(recomputed).startswith(_core(stored)):
+    if recomputed and not _without_numbers(recomputed).startswith(_without_numbers(stored)):
         text += f" (When it was recorded, the headline was: {stored})"
     step = f"step {trace['step']:,}" if trace["step"] else ""
     start = f"  {trace['id']:>4}  {step:<12} {_seconds(trace['duration_s']):>8}  "

@@ -40,16 +40,13 @@ def no_launcher() -> LauncherInfo:
     return _info("", None, None, None)
 
 
-def detect_launcher(environ: Environment | None = None, modules: Mapping[str, Any] | None = None) -> LauncherInfo:
+def detect_launcher(environ: Environment = os.environ, modules: Mapping[str, Any] = sys.modules) -> LauncherInfo:
     """Return the facts from the first known source: initialized Horovod, Horovod's variables, ``TF_CONFIG``, another launcher.
 
     Facts that this source lacks are taken from the variables of the other launchers. Invalid values (a rank that is not a number,
     a ``TF_CONFIG`` that is not JSON) are treated as missing.
     """
-    environ = os.environ if environ is None else environ
-    info = _from_horovod(sys.modules if modules is None else modules) or _from_variables("horovod", environ)
-    if info is None:
-        info = _from_tf_config(environ)
+    info = _from_horovod(modules) or _from_variables("horovod", environ) or _from_tf_config(environ)
     for launcher in ("openmpi", "mpich", "pmix", "slurm"):
         variables = _from_variables(launcher, environ)
         if info is None:

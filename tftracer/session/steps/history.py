@@ -23,7 +23,7 @@ LEVEL = 512
 #: ``start_at`` its start in epoch seconds; the others are seconds, and equal if the entry has one step.
 COLUMNS = ("step", "count", "start_at", "mean_s", "min_s", "max_s")
 _STEP, _COUNT, _START, _MEAN, _MIN, _MAX = range(6)
-_NONE: Float64 = np.zeros((0, 6))
+_NO_ENTRIES: Float64 = np.zeros((0, 6))
 
 
 def merged_pairs(rows: Float64) -> Float64:
@@ -41,7 +41,7 @@ class History:
     """Entries in time order. 10^6 steps take some 8,000 entries, 10^9 some 13,000, of 48 bytes each."""
 
     def __init__(self) -> None:
-        self._levels: list[Float64] = [_NONE]  # an array is replaced, never changed: copies share them
+        self._levels: list[Float64] = [_NO_ENTRIES]  # an array is replaced, never changed: copies share them
         self.traced: deque[int] = deque(maxlen=1000)  # numbers of the steps that were traced
         self.sketched = SketchedSteps()
 
@@ -70,7 +70,7 @@ class History:
     def _extend(self, level: int, rows: Float64) -> None:
         while len(rows):
             while len(self._levels) <= level:
-                self._levels.append(_NONE)
+                self._levels.append(_NO_ENTRIES)
             rows = np.concatenate([self._levels[level], rows])
             excess = max(0, len(rows) - (RECENT if level == 0 else LEVEL))
             excess += excess % 2

@@ -20,9 +20,9 @@ from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Float64
 
 #: Maximum number of points that are compared. In longer histories, each point is the median of several entries.
-POINTS = 400
+MAX_POINTS = 400
 #: Minimum number of points on either side of a change.
-FEWEST = 8
+MIN_POINTS = 8
 #: Minimum deviation of a change, in standard deviations of the rank sum. The best of 400 splits of pure noise stays below 4.
 BEYOND_CHANCE = 5.0
 #: Minimum size of a change or a drift, as a share of the time before it.
@@ -82,14 +82,14 @@ def _size(before_s: float | None, after_s: float | None) -> float:
 def _points(rows: Float64) -> tuple[Float64, Float64]:
     """Divide entries into groups of the same size; return the first step and the median time of each group."""
     step, _, _, mean = rows.T[:4]
-    size = max(1, -(-len(step) // POINTS))
+    size = max(1, -(-len(step) // MAX_POINTS))
     starts = range(0, len(step), size)
     return step[::size], np.array([np.median(mean[at : at + size]) for at in starts], float)
 
 
 def _splits(times: Float64, splits_before: int) -> list[int]:
     """Return the positions where the level changes."""
-    if len(times) < 2 * FEWEST or splits_before >= MAX_CHANGES:
+    if len(times) < 2 * MIN_POINTS or splits_before >= MAX_CHANGES:
         return []
     at, deviations = _best_split(times)
     before, after = float(np.median(times[:at])), float(np.median(times[at:]))
@@ -103,7 +103,7 @@ def _splits(times: Float64, splits_before: int) -> list[int]:
 def _best_split(times: Float64) -> tuple[int, float]:
     """Return the split whose sides differ most in rank, and by how many standard deviations (Mann-Whitney)."""
     n = len(times)
-    left = np.arange(FEWEST, n - FEWEST + 1)
+    left = np.arange(MIN_POINTS, n - MIN_POINTS + 1)
     sums = np.cumsum(ranks(times))[left - 1]
     deviations = np.abs(sums - left * (n + 1) / 2) / np.sqrt(left * (n - left) * (n + 1) / 12)
     best = int(np.argmax(deviations))
@@ -124,7 +124,7 @@ def _drift(steps: Float64, times: Float64, edges: list[int], usual: Callable[[in
     ``usual``: (start, end) -> the usual time of the points from position ``start`` to the one before ``end``.
     """
     n = len(times)
-    if n < 4 * FEWEST:
+    if n < 4 * MIN_POINTS:
         return None
     position = np.arange(1.0, n + 1)
     deviations = abs(np.corrcoef(ranks(times), position)[0, 1]) * np.sqrt(n - 1) if np.ptp(times) else 0.0
