@@ -33,9 +33,9 @@ from time import perf_counter, perf_counter_ns
 import numpy as np
 
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
+from tftracer.run_handle import RunHandle
 from tftracer.session.live import Recorder
 from tftracer.slow.watch.watch import SlowWatch
 from tftracer.slow.watch_results import GapProfile, Stall

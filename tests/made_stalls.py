@@ -6,7 +6,7 @@ from typing import Any
 
 from recording import step as record_step
 
-from tftracer.capture.recorded_steps import RunHandle
+from tftracer.run_handle import RunHandle
 from tftracer.session.live import Recorder
 from tftracer.slow.watch_results import (
     Cause,

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "tftracer"
 #: From the ground up: a part may import what stands before it, and never what comes after.
 LAYERS = [
     ["errors", "version"],
-    ["call_in_child", "memory_limit"],
+    ["call_in_child", "memory_limit", "run_handle"],
     ["contract"],
     ["trace"],
     ["storage"],

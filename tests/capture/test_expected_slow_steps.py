@@ -10,10 +10,10 @@ from time import perf_counter_ns
 import pytest
 from recording import LOSS, TRAIN, X, captured, recording, step, steps
 
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.capture.traces.trace_expected_slow_steps import MAX_REQUESTS, MAX_TRACES, PATIENCE_NS, ExpectedTraces
+from tftracer.run_handle import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 
 MS = 1_000_000

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.ledger.activity import (
     BUILDING,
     CHECKPOINTS,
@@ -21,6 +20,7 @@ from tftracer.ledger.activity import (
     kind_of_step,
 )
 from tftracer.ledger.add_up_activities import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Sums, WallTimeSums
+from tftracer.run_handle import RunHandle
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Stall
 
 MAIN, WORKER = 1, 2

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from tftracer.capture.recorded_steps import RunHandle
+from tftracer.run_handle import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch_results import FIRST_CALL, Cause, Frame

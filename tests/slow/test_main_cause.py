@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tftracer
-from tftracer.capture.recorded_steps import RunHandle
+from tftracer.run_handle import RunHandle
 from tftracer.slow.cause.blamed_code import (
     COMPILED_FUNCTIONS,
     PYTHON_FUNCTIONS,

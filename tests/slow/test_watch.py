@@ -22,9 +22,9 @@ import pytest
 from job_page import wait_for
 
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
+from tftracer.run_handle import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_counters import HostCounters

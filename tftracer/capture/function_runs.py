@@ -22,11 +22,11 @@ from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
 from tftracer.capture.loops.keras_steps import CompiledKerasStepName, KerasSteps
 from tftracer.capture.loops.python_functions import PythonFunctions
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces import shared_profiles
 from tftracer.errors import UnsupportedError
+from tftracer.run_handle import RunHandle
 from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
 
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Protocol, Union
+from typing import Union
 
-from tftracer.slow.watch_results import WatchedRun
+from tftracer.run_handle import RunHandle
 
 #: Ranks of activities. If several happen at once, the time counts for the one with the lowest rank. ``OTHER_THREAD`` is added to
 #: the ranks on other threads, so they come after all activities of the main thread, on which a training usually runs. LOOP: the
@@ -31,19 +31,13 @@ MAX_WAITING = 1 << 17  # maximum number of activities that wait for the writer's
 MAX_DATASETS = 50
 
 
-class Run(WatchedRun, Protocol):
-    """The fields of a run that the ledger needs."""
-
-    definition: str  # where a compiled function is defined; "" for a session's run
-
-
 #: The run of a step, or the name of another activity.
-RunOrName = Union[Run, str]
+RunOrName = Union[RunHandle, str]
 #: Rank, run or name, start and end (perf_counter nanoseconds), thread.
 Activity = tuple[int, RunOrName, int, int, int]
 
 
-def kind_of_step(run: Run) -> int:
+def kind_of_step(run: RunHandle) -> int:
     """Return EVALUATION for a compiled function whose name is that of an evaluation; else STEPS."""
     return EVALUATION if run.definition and _evaluates(run.title.partition(" (")[0]) else STEPS
 

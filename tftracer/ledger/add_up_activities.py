@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tftracer.ledger.activity import LOOP, OTHER_THREAD, STEPPING, STEPS, SUSPENDED, Activity, RunOrName
+from tftracer.run_handle import RunHandle
 from tftracer.slow.answer.texts import place_of
-from tftracer.slow.watch_results import Cause, Stall, WatchedRun
+from tftracer.slow.watch_results import Cause, Stall
 from tftracer.trace.arrays.intervals import Cover, distinct, is_in
 from tftracer.trace.arrays.types import Int64
 
@@ -161,7 +162,7 @@ class WallTimeSums:
         self._ahead: dict[int, int] = {}  # thread -> time of its current step that is already counted
         self._spans_rest: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)  # without any activity
         self._spans_above: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)  # of activities with a lower rank than STEPS
-        self._slow: dict[tuple[WatchedRun, str, str, bool], tuple[int, int]] = {}
+        self._slow: dict[tuple[RunHandle, str, str, bool], tuple[int, int]] = {}
         self._early: list[Stall] = []  # slow steps that end in the time that is not final yet
 
     def add(self, activities: Iterable[Activity], helpers: set[int]) -> None:
@@ -245,7 +246,7 @@ class WallTimeSums:
         if excess <= 0 or is_counted:
             return
         for cause, share in _shares(stall):
-            key: tuple[WatchedRun, str, str, bool] = (stall.run, cause.kind, place_of(cause), stall.inside)
+            key: tuple[RunHandle, str, str, bool] = (stall.run, cause.kind, place_of(cause), stall.inside)
             if key not in self._slow and len(self._slow) >= MAX_SLOW:
                 key = (stall.run, "unknown", "", stall.inside)
             own_ns, times = self._slow.get(key, (0, 0))

@@ -11,10 +11,10 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, cast
 
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.contract.session import Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, Period, SlowKind, Stall
 from tftracer.errors import StorageError, TracerError
+from tftracer.run_handle import RunHandle
 from tftracer.session.answers import SessionAnswers
 from tftracer.session.files import records
 from tftracer.session.model import RunState, SessionModel, TraceState

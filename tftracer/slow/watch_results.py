@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import NamedTuple, Protocol, Union
+from typing import NamedTuple, Union
 
 from tftracer.contract.stalls import PartKind, StallCause
+from tftracer.run_handle import RunHandle
 
 #: Maximum number of records that wait for the writer, which takes them five times a second. If there are more, the oldest are
 #: dropped.
@@ -23,19 +24,6 @@ FIRST_CALL = "it was called for the first time"
 EPOCH_TURN = "the turn of an epoch"
 #: The holder of Python's lock if it is one of the tracer's threads.
 OF_TRACER = "a thread of tftracer"
-
-
-class WatchedRun(Protocol):
-    """The attributes of a run that the slow-step watch uses. Runs are compared by identity."""
-
-    title: str
-    run_id: int  # 0: the session has not given it a number yet
-    steps: int  # number of counted steps
-    fetches: tuple[str, ...]  # the same for all signatures of a function
-    changed: str  # of a compiled function: how its signature differs from the function's earlier signatures
-    tracings: int  # of a compiled function: how often TensorFlow has traced it so far, all signatures together
-    has_python: bool  # whether its steps also execute Python code of the script, as in an eager loop
-    is_session: bool  # whether its steps are calls of a session
 
 
 class Frame(NamedTuple):
@@ -138,7 +126,7 @@ class Part(NamedTuple):
 class Stall(NamedTuple):
     """A step, or the time before it, in a turn that took more than 3 times the median, and more than 20 ms longer."""
 
-    run: WatchedRun
+    run: RunHandle
     step: int  # number of the step in its run, from 1; for a time between steps, of the step after it
     call: int  # its number among the calls of all signatures of its function; for a session's run the same as ``step``
     inside: bool  # True: the step itself was slow; False: the time before it, since the previous step on its thread
@@ -178,7 +166,7 @@ MERGED = -1
 class Period(NamedTuple):
     """Slow steps of one run at equal distances. A newer record replaces the one with the same run, first step and distance."""
 
-    run: WatchedRun
+    run: RunHandle
     inside: bool
     steps: int  # the distance, in steps
     occurrences: int  # number of its slow steps; 0: the period has ended; or MERGED
@@ -199,7 +187,7 @@ class GapProfile(NamedTuple):
     no separate stacks: their time counts for the lines that were running.
     """
 
-    run: WatchedRun  # the run whose time between steps was sampled
+    run: RunHandle  # the run whose time between steps was sampled
     thread: str
     start_ns: int
     end_ns: int
@@ -236,8 +224,8 @@ class SlowRecords:
     def __init__(self) -> None:
         self.lost = 0  # number of records that were dropped
         self.profile_requested = threading.Event()  # set to profile the time between the next steps (the page's button)
-        self.run_to_profile: WatchedRun | None = None  # the run to profile; None: the run with the most time between its steps
-        self.run_profiled: WatchedRun | None = None  # the run that is being sampled
+        self.run_to_profile: RunHandle | None = None  # the run to profile; None: the run with the most time between its steps
+        self.run_profiled: RunHandle | None = None  # the run that is being sampled
         self._records: deque[SlowRecord] = deque()
 
     def add(self, record: SlowRecord) -> None:

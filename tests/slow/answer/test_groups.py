@@ -6,7 +6,7 @@ from typing import Any
 
 from made_stalls import LOAD, a_period, a_save, a_stall
 
-from tftracer.capture.recorded_steps import RunHandle
+from tftracer.run_handle import RunHandle
 from tftracer.slow.answer.answers import stalls_of
 from tftracer.slow.answer.groups import groups, headline
 from tftracer.slow.answer.messages import period_message, stall_message

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from made_stalls import BUSY, LOAD, LOADING, SAVER, UNKNOWN, a_period, a_stall
 
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.contract.stalls import PartKind
+from tftracer.run_handle import RunHandle
 from tftracer.slow.answer import texts
 from tftracer.slow.answer.evidence import evidence
 from tftracer.slow.answer.messages import checkpoint_mark, host_trouble, stall_message

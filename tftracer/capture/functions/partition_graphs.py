@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import zstandard
 
 from tftracer.capture.functions.function_definitions import constant_bytes, first_stateful_op, function_library
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.capture.tracebacks import hide_in_tracebacks
 from tftracer.errors import UnsupportedError
+from tftracer.run_handle import RunHandle
 
 #: Maximum size in bytes of the constants in a collected graph, because TensorFlow copies them several times.
 MAX_CONSTANTS = 16 << 20

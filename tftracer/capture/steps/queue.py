@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from typing import Any, Optional, Union
 
 from tftracer.capture.own_errors import OwnErrors
-from tftracer.capture.recorded_steps import Capture, CountedStep, Missed, RunHandle, SessionFacts, Traced, tracer_ns
+from tftracer.capture.recorded_steps import Capture, CountedStep, Missed, SessionFacts, Traced, tracer_ns
 from tftracer.capture.steps.run_identity import DEBUG_WATCHES, REFUSALS
 from tftracer.capture.steps.run_registry import RunFamily, RunRegistry
 from tftracer.capture.steps.thread_time import ThreadTimes
@@ -26,6 +26,7 @@ from tftracer.contract.session import AskedBy
 from tftracer.errors import UnsupportedError
 from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, kind_of_step
+from tftracer.run_handle import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.function_times import FunctionTimes
 from tftracer.slow.watch.thread_clocks import ThreadClocks

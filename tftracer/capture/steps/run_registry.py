@@ -14,9 +14,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.capture.steps import run_identity
 from tftracer.capture.steps.run_identity import RunIdentity
+from tftracer.run_handle import RunHandle
 
 #: Maximum number of separate runs. All later ones share one, "everything after the first ... runs".
 MAX_RUNS = 2000

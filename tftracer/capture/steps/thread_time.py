@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tftracer.capture.recorded_steps import RunHandle, Traced, tracer_ns
+from tftracer.capture.recorded_steps import Traced, tracer_ns
+from tftracer.run_handle import RunHandle
 
 #: Maximum number of threads whose times are kept.
 MAX_THREADS = 1000

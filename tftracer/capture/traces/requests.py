@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.contract.session import AskedBy
+from tftracer.run_handle import RunHandle
 
 #: Maximum number of steps that can be requested at once.
 MAX_STEPS = 10_000

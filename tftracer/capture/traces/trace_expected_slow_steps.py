@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from statistics import median
 from time import perf_counter_ns
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.capture.traces.requests import TraceRequests
+from tftracer.run_handle import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.slow_limit import NEVER
 from tftracer.slow.watch.thread_loop import RunState
-from tftracer.slow.watch_results import WatchedRun
 
 #: Maximum time that all these traces may add (estimated), as a share of the training's time.
 MAX_EXTRA_SHARE = 0.01
@@ -55,17 +54,17 @@ class ExpectedTraces:
         self._count_steps = count_steps
         self._last_requested: dict[RunHandle, int] = {}  # run -> last requested step
         self._request_counts: Counter[RunHandle] = Counter()
-        self._traced_slow_steps: dict[WatchedRun, int] = {}  # run -> number of its slow steps that were traced
+        self._traced_slow_steps: dict[RunHandle, int] = {}  # run -> number of its slow steps that were traced
         self._numbering_ns = 0  # estimated time for finding step numbers, of all requests (NUMBERING_NS a step)
 
     def set_steps(self, steps: SlowTurnFinder) -> None:
         """Set the object that holds the step times of all runs."""
         self._step_times = steps
 
-    def count_traced_slow_step(self, run: WatchedRun) -> None:
+    def count_traced_slow_step(self, run: RunHandle) -> None:
         self._traced_slow_steps[run] = self._traced_slow_steps.get(run, 0) + 1
 
-    def update(self, expected: Iterable[tuple[WatchedRun, int, int]]) -> None:
+    def update(self, expected: Iterable[tuple[RunHandle, int, int]]) -> None:
         """Request traces of the expected steps that begin soon, and cancel requests whose steps did not come.
 
         Each of ``expected`` is (run, first step, last step).
@@ -76,7 +75,7 @@ class ExpectedTraces:
             return  # the steps of a loop without TensorFlow cannot be traced
         for run, first, last in expected:
             state = self._step_times.runs.get(run)
-            steps = ExpectedSteps(cast(RunHandle, run), first, last)
+            steps = ExpectedSteps(run, first, last)
             if state and _is_near(steps, state, NEAR_NS) and self._is_wanted(steps, state):
                 self._count_steps()
                 if _is_near(steps, state, REQUEST_NS) and steps.last > steps.run.steps:

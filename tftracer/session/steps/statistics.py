@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.capture.recorded_steps import RunHandle
 from tftracer.contract.session import Run, RunStatistics
+from tftracer.run_handle import RunHandle
 from tftracer.session.steps.history import History
 from tftracer.session.steps.percentile_sketch import Sketch
 from tftracer.trace.arrays.types import Float64

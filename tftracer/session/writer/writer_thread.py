@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tftracer.capture.recorded_steps import Capture, CountedStep, Missed, RunHandle, Traced
+from tftracer.capture.recorded_steps import Capture, CountedStep, Missed, Traced
 from tftracer.capture.steps.queue import StepQueue
+from tftracer.run_handle import RunHandle
 from tftracer.session.files import records
 from tftracer.session.problems import Guard
 from tftracer.session.process.launcher import detect_launcher

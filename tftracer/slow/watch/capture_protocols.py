@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from tftracer.run_handle import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.function_times import FunctionTimes
 from tftracer.slow.watch.thread_clocks import ThreadClocks
-from tftracer.slow.watch_results import SlowRecords, WatchedRun
+from tftracer.slow.watch_results import SlowRecords
 
 
 class WatchedQueue(Protocol):
@@ -32,8 +33,8 @@ class ExpectedTraceRequests(Protocol):
 
     def set_steps(self, steps: SlowTurnFinder) -> None: ...
 
-    def update(self, expected: list[tuple[WatchedRun, int, int]]) -> None: ...
+    def update(self, expected: list[tuple[RunHandle, int, int]]) -> None: ...
 
-    def count_traced_slow_step(self, run: WatchedRun) -> None: ...
+    def count_traced_slow_step(self, run: RunHandle) -> None: ...
 
     def cancel(self) -> None: ...

@@ -13,11 +13,11 @@ import threading
 from collections import Counter, deque
 from collections.abc import Iterable
 
+from tftracer.run_handle import RunHandle
 from tftracer.slow.watch.slow_limit import MIN_EXCESS_NS, NEVER, WARM_UP, UsualTime
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, tracing_of, waited_ns
 from tftracer.slow.watch.stack_samples import is_within
 from tftracer.slow.watch.thread_loop import NONE_YET, LoopRun, OtherRuns, RunState, Sums, ThreadLoop
-from tftracer.slow.watch_results import WatchedRun
 
 #: Maximum number of slow turns that wait for the watch.
 MAX_SLOW_TURNS = 1000
@@ -40,7 +40,7 @@ class SlowTurnFinder:
 
     def __init__(self, factor: float) -> None:
         self.slow_turns: deque[SlowTurn] = deque(maxlen=MAX_SLOW_TURNS)
-        self.runs: dict[WatchedRun, RunState] = {}
+        self.runs: dict[RunHandle, RunState] = {}
         self._factor = factor
         self._threads: dict[int, ThreadLoop] = {}
         self._calls: Counter[tuple[str, ...]] = Counter()
@@ -48,7 +48,7 @@ class SlowTurnFinder:
 
     def step(
         self,
-        run: WatchedRun,
+        run: RunHandle,
         thread: int,
         start_ns: int,
         end_ns: int,
@@ -87,19 +87,19 @@ class SlowTurnFinder:
         with self._lock:
             self._loop(thread).saves.append(Save(name, start_ns, end_ns))
 
-    def is_main(self, thread: int, run: WatchedRun) -> bool:
+    def is_main(self, thread: int, run: RunHandle) -> bool:
         """Return whether this run is the main run of the thread's loop."""
         loop = self._threads.get(thread)
         return loop is not None and loop.main is not None and loop.main.run.fetches == run.fetches
 
-    def sums(self, thread: int, of_run: WatchedRun | None = None) -> Sums:
+    def sums(self, thread: int, of_run: RunHandle | None = None) -> Sums:
         """Return the sums of a thread. ``of_run``: return the sums of only this run's steps and of the times between them."""
         if of_run is not None:
             return self._state(of_run).sums
         loop = self._threads.get(thread)
         return loop.sums if loop else NONE_YET
 
-    def gaps(self, thread: int, since_ns: int, of_run: WatchedRun | None, whole_turns: bool = False) -> list[tuple[int, int]]:
+    def gaps(self, thread: int, since_ns: int, of_run: RunHandle | None, whole_turns: bool = False) -> list[tuple[int, int]]:
         """Return (start, end) of the times between a thread's recent steps, in order, except in or near slow turns.
 
         ``of_run``: return only times between two steps of this run. ``whole_turns``: each time ends with the second step."""
@@ -129,7 +129,7 @@ class SlowTurnFinder:
             and now_ns - main.last_end_ns - loop.tracer_ns > main.state.turns.lowest_limit_ns
         }
 
-    def undecided(self, run: WatchedRun) -> list[int]:
+    def undecided(self, run: RunHandle) -> list[int]:
         """Return the numbers of the run's steps for which it is not decided yet whether they are slow."""
         return [turn.step for loop in list(self._threads.values()) for turn in list(loop.undecided) if turn.run is run]
 
@@ -141,7 +141,7 @@ class SlowTurnFinder:
     # -------------------------------------------------------------------------------------------------- counting a step
 
     def _count(
-        self, loop: ThreadLoop, state: RunState, run: WatchedRun, thread: int, span: tuple[int, int], tracer: tuple[int, int]
+        self, loop: ThreadLoop, state: RunState, run: RunHandle, thread: int, span: tuple[int, int], tracer: tuple[int, int]
     ) -> None:
         """Add a step to the sums and to the recent spans of its thread. ``span``: start and end of the step."""
         start_ns, end_ns = span
@@ -156,7 +156,7 @@ class SlowTurnFinder:
         if len(loop.spans) > 3 * SPANS:
             del loop.spans[: SPANS // 2 * 3]
 
-    def _loop_run(self, loop: ThreadLoop, run: WatchedRun, state: RunState) -> LoopRun:
+    def _loop_run(self, loop: ThreadLoop, run: RunHandle, state: RunState) -> LoopRun:
         loop_run = loop.runs.get(run.fetches)
         if loop_run is None:
             if len(loop.runs) >= MAX_RUNS:
@@ -203,7 +203,7 @@ class SlowTurnFinder:
     # ---------------------------------------------------------------------------------------------------- judging a turn
 
     def _end_turn(
-        self, loop: ThreadLoop, main: LoopRun, run: WatchedRun, thread: int, span: tuple[int, int], asked_by: str | None
+        self, loop: ThreadLoop, main: LoopRun, run: RunHandle, thread: int, span: tuple[int, int], asked_by: str | None
     ) -> None:
         """End the main run's turn, and judge whether it was slow. ``span``: start and end of the step that ends it."""
         start_ns, end_ns = span
@@ -257,7 +257,7 @@ class SlowTurnFinder:
             state.input.add(input_ns)
             main.longest_ns = max(main.longest_ns, took)
 
-    def _state(self, run: WatchedRun) -> RunState:
+    def _state(self, run: RunHandle) -> RunState:
         state = self.runs.get(run)
         if state is None:
             inside, before, turns, waits = (UsualTime(self._factor) for _ in range(4))
@@ -273,7 +273,7 @@ class SlowTurnFinder:
         return loop
 
 
-def _add_other(other_runs: OtherRuns, loop_run: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
+def _add_other(other_runs: OtherRuns, loop_run: LoopRun, run: RunHandle, start_ns: int, end_ns: int) -> None:
     """Add a step to the other runs of a turn: to the retraced calls of its run, or to the run's other calls."""
     retraced = tracing_of(run, loop_run.tracings)
     key = run.title, bool(retraced)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tftracer.run_handle import RunHandle
 from tftracer.slow.cause.blamed_code import is_in_step, usual_lines, without_tracer
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.watch.capture_protocols import WatchedQueue
@@ -19,7 +20,7 @@ from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.stack_source import Answer, StackSource
 from tftracer.slow.watch.thread_loop import RunState, Sums
 from tftracer.slow.watch.watched_threads import WatchedThreads
-from tftracer.slow.watch_results import FoldedStack, Frame, GapProfile, WatchedRun
+from tftracer.slow.watch_results import FoldedStack, Frame, GapProfile
 
 #: A run is profiled without a request if at least this share of its time is between steps, after this number of steps and this
 #: time.
@@ -37,13 +38,13 @@ USUAL = 0.1
 class Profiled(NamedTuple):
     """A profile that is being taken."""
 
-    run: WatchedRun
+    run: RunHandle
     thread: int
     start_ns: int
     length_ns: int
     sums: Sums  # the sums of its steps at the start
     gc_ns: int  # the time of its thread's collections between steps at the start
-    only: WatchedRun | None  # the run if it is not its thread's main run, so that only times between its steps count; or None
+    only: RunHandle | None  # the run if it is not its thread's main run, so that only times between its steps count; or None
 
 
 class GapProfiles:
@@ -56,8 +57,8 @@ class GapProfiles:
         self._current: Profiled | None = None  # the profile that is being taken
         self._without_stacks: dict[int, GapProfile] = {}  # number of the question for its stacks -> profile
         self._number = 0  # number of the last question; questions have the numbers -1, -2, ...
-        self.usual_lines: dict[WatchedRun, frozenset[Frame]] = {}  # where the run usually is between its steps
-        self._next: dict[WatchedRun, tuple[int, int]] = {}  # run -> (when its next profile is due, time until the one after that)
+        self.usual_lines: dict[RunHandle, frozenset[Frame]] = {}  # where the run usually is between its steps
+        self._next: dict[RunHandle, tuple[int, int]] = {}  # run -> (when its next profile is due, time until the one after that)
 
     def each_second(
         self, now_ns: int, source: StackSource, under_way: Mapping[int, int], threads: WatchedThreads, gc: GcPauses | None
@@ -141,7 +142,7 @@ class GapProfiles:
         spans = self._finder.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)
         source.ask(self._number, Question(profiled.thread, native or 0, spans, profile=True))
 
-    def _run_to_profile(self, is_requested: bool, now_ns: int) -> WatchedRun | None:
+    def _run_to_profile(self, is_requested: bool, now_ns: int) -> RunHandle | None:
         """Return the run that the page requests, or the run with the most time between its steps; None if none is worth a
         profile."""
         requested = self._records.run_to_profile
@@ -154,7 +155,7 @@ class GapProfiles:
         ]
         return max(runs, key=lambda candidate: candidate[0])[1] if runs else None
 
-    def _is_worth_it(self, run: WatchedRun, state: RunState, now_ns: int) -> bool:
+    def _is_worth_it(self, run: RunHandle, state: RunState, now_ns: int) -> bool:
         due_ns, _ = self._next.get(run, (0, 0))
         steps, inside, between = state.sums
         whole = inside + between
@@ -162,7 +163,7 @@ class GapProfiles:
             return False
         return steps >= MIN_STEPS and whole >= MIN_NS and (between >= SHARE * whole or self._runs_python(run))
 
-    def _runs_python(self, run: WatchedRun) -> bool:
+    def _runs_python(self, run: RunHandle) -> bool:
         """Return whether Python code of the script runs in the run's steps.
 
         The steps of a session that a hook of the tracer records include the script's other hooks.

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from tftracer.run_handle import RunHandle
 from tftracer.slow.cause.equal_distances import Proven
 from tftracer.slow.cause.find_periods import Periods
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES, UNSPECIFIC_CAUSES
-from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Frame, Period, SlowRecords, Stall, WatchedRun
+from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Frame, Period, SlowRecords, Stall
 
 #: All slow steps of a run with the same one of these causes are of one kind, even if their lines differ.
 OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")
@@ -31,7 +32,7 @@ class _SlowCall(NamedTuple):
 class RunPeriods:
     """The periods of one run. Only one thread may use it."""
 
-    def __init__(self, run: WatchedRun) -> None:
+    def __init__(self, run: RunHandle) -> None:
         self._run = run
         self._periods = Periods()
         self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> (its newest cause, whether the step itself was slow)
@@ -69,7 +70,7 @@ class RunPeriods:
         """Report that the steps before the first one in ``waiting`` have ended. Steps in it may be slow, and be added later."""
         self.passed(min([self._run.steps, *(step - 1 for step in waiting)]), records)
 
-    def expected(self) -> list[tuple[WatchedRun, int, int]]:
+    def expected(self) -> list[tuple[RunHandle, int, int]]:
         """Return (run, first, last) of each range of steps in which a step itself, not the time before it, is expected to be
         slow."""
         expected = self._periods.expected(self._run.steps + self._other_calls, self._is_inside)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tftracer.run_handle import RunHandle
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES
 from tftracer.slow.watch.slow_limit import MIN_EXCESS_NS
-from tftracer.slow.watch_results import FIRST_CALL, Cause, WatchedRun
+from tftracer.slow.watch_results import FIRST_CALL, Cause
 
 #: Both sides of a turn are slow if each has at least this share of the turn's excess.
 BOTH = 0.25
@@ -48,7 +49,7 @@ class Save(NamedTuple):
 class SlowTurn(NamedTuple):
     """A slow turn. Times are perf_counter nanoseconds; lengths are without the tracer's own time."""
 
-    run: WatchedRun
+    run: RunHandle
     step: int  # number of the step that ends it; of the next step if a call of another signature ends it
     call: int  # number of the call that ends it, among the calls of all signatures
     thread: int
@@ -143,11 +144,11 @@ def _is_without_gaps(other: OtherSteps) -> bool:
     return is_no_loop(other) or other.ns >= WITHOUT_GAPS * (other.end_ns - other.start_ns)
 
 
-def is_no_loop(run: WatchedRun | OtherSteps) -> bool:
+def is_no_loop(run: RunHandle | OtherSteps) -> bool:
     return run.title.startswith(NO_LOOPS)
 
 
-def tracing_of(run: WatchedRun, tracings: int) -> str:
+def tracing_of(run: RunHandle, tracings: int) -> str:
     """Return why TensorFlow traced the function in the call that has just ended; "" if it did not.
 
     ``tracings``: ``run.tracings`` before the call.

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
+from tftracer.run_handle import RunHandle
 from tftracer.slow.watch.slow_limit import NEVER, RECENT, UsualTime
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop
-from tftracer.slow.watch_results import WatchedRun
 
 #: Maximum number of waits for input, and of saves, that are kept for one turn.
 MAX_TIMED = 10_000
@@ -68,13 +68,13 @@ class RunState:
 class LoopRun:
     """One run in the loop of a thread, with all signatures of its function together."""
 
-    run: WatchedRun  # the signature that its slow steps are listed with
+    run: RunHandle  # the signature that its slow steps are listed with
     state: RunState
     steps: int = 0
     last_end_ns: int = 0
     longest_ns: int = 0  # its longest turn
     was_traced: bool = False  # whether its last step was traced
-    last_run: WatchedRun | None = None  # the signature of its last step
+    last_run: RunHandle | None = None  # the signature of its last step
     tracings: int = 0  # number of times that TensorFlow traced its function
     #: Since the loop has its current main run: the number of turns in which this run has steps, the last such turn, the number of
     #: these steps, and their time.

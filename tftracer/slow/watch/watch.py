@@ -25,6 +25,7 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
+from tftracer.run_handle import RunHandle
 from tftracer.slow.cause.blamed_code import has_users_code, waits_for_thread, without_steps, without_tracer
 from tftracer.slow.cause.explain_slow_turn import explain
 from tftracer.slow.cause.frame_names import FrameNames
@@ -45,7 +46,7 @@ from tftracer.slow.watch.thread_clocks import with_own_times
 from tftracer.slow.watch.thread_counters import RATES
 from tftracer.slow.watch.times_of_samples import sleeps
 from tftracer.slow.watch.watched_threads import WatchedThreads
-from tftracer.slow.watch_results import HostChange, Stall, WatchedRun
+from tftracer.slow.watch_results import HostChange, Stall
 
 TICK_S, SECOND_NS = 0.05, 1_000_000_000
 #: Time limits at the end, in seconds: for the thread to end, for answers, and to report slow turns without answers.
@@ -53,8 +54,7 @@ JOIN_S, FINISH_S, WITHOUT_STACKS_S = 8.0, 3.0, 1.0
 #: Maximum number of slow turns with an unanswered question; then the oldest is explained without stacks.
 MAX_QUESTIONS = 200
 PATIENCE_NS = 60 * SECOND_NS  # time limit for an answer
-#: Maximum number of distinct stacks in the record of a slow step.
-MAX_STACKS = 50
+MAX_STACKS = 50  # maximum number of distinct stacks in the record of a slow step
 #: A thread other than the main thread is idle if it waits for another thread for this share of a slow turn's samples.
 IDLE = 0.5
 TOO_MANY = "Its stacks were not read: too many steps were slow at once."
@@ -86,7 +86,7 @@ class SlowWatch:
         self._questions: dict[int, PendingTurn] = {}
         self._last_question = 0
         self._patience_ns = PATIENCE_NS  # time for an answer, before a turn is explained without it
-        self._periods: dict[WatchedRun, RunPeriods] = {}
+        self._periods: dict[RunHandle, RunPeriods] = {}
         self._next_second_ns = 0
         self._threads_known = 0
         self._stopping = False
