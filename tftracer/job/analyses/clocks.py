@@ -71,12 +71,14 @@ class Clock:
 
 def from_ends(a: int, b: int, ends_a: Int64, ends_b: Int64) -> list[Observation]:
     """Return observations from ends of collectives: ``ends_a[i]`` and ``ends_b[i]`` are of the same collective."""
+    if not len(ends_a):
+        return []
     order = np.argsort(ends_a, kind="stable")
     at, difference = ends_a[order], (ends_b - ends_a)[order]
-    batch = np.concatenate([[0], np.cumsum(np.diff(at) > BATCH_GAP_NS)]) if len(at) else np.zeros(0, np.int64)
-    medians = [int(np.median(difference[batch == i])) for i in range(int(batch[-1]) + 1)] if len(at) else []
-    moments = [int(at[batch == i].mean()) for i in range(len(medians))]
-    sizes = np.bincount(batch) if len(at) else np.zeros(0, np.int64)
+    batch = np.concatenate([[0], np.cumsum(np.diff(at) > BATCH_GAP_NS)])
+    sizes = np.bincount(batch)
+    medians = [int(np.median(difference[batch == i])) for i in range(len(sizes))]
+    moments = [int(at[batch == i].mean()) for i in range(len(sizes))]
     return [
         _median_observation(a, b, np.array(moments)[part], np.array(medians)[part], int(sizes[part].sum()))
         for part in _windows(len(medians))
@@ -115,7 +117,7 @@ def from_sends(a: int, b: int, there: tuple[Int64, Int64], back: tuple[Int64, In
 
 def _windows(count: int) -> list[slice]:
     """Split the medians of ``count`` batches into at most WINDOWS parts, of at least 8 medians if there are so many."""
-    parts = max(1, min(WINDOWS, count // 8)) if count else 0
+    parts = max(1, min(WINDOWS, count // 8))
     edges = np.linspace(0, count, parts + 1).astype(int)
     return [slice(int(edges[i]), int(edges[i + 1])) for i in range(parts)]
 

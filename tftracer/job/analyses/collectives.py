@@ -62,7 +62,7 @@ def find_collectives(sources: Sequence[ProcessTrace]) -> Collectives:
 
 def result_bytes(sources: Sequence[ProcessTrace], collectives: Collectives, limit: int) -> list[float | None]:
     """Return the bytes of each collective's result, for the first ``limit``, on the first rank that ran it; None: unknown."""
-    first = (collectives.node != MISSING).argmax(axis=1) if len(collectives) else np.zeros(0, np.int64)
+    first = (collectives.node != MISSING).argmax(axis=1)
     return [_bytes(sources[p].trace, int(collectives.node[row, p])) for row, p in enumerate(first[:limit].tolist())]
 
 
@@ -75,9 +75,7 @@ def _bytes(trace: Trace, node: int) -> float | None:
 def _occurrences(trace: Trace) -> Iterator[tuple[tuple[str, int], int]]:
     """Yield ``((name, iteration), node)`` of each collective in a trace, in order of start."""
     may_be_collective = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops], bool)
-    is_collective = (
-        may_be_collective[trace.op] & (trace.kind == NodeKind.COMMUNICATION) if len(may_be_collective) else np.zeros(0, bool)
-    )
+    is_collective = may_be_collective[trace.op] & (trace.kind == NodeKind.COMMUNICATION)
     turns: dict[int, int] = defaultdict(int)
     for node in sorted(np.flatnonzero(is_collective), key=lambda n: int(trace.start[n])):
         name = int(trace.name[node])
@@ -124,7 +122,7 @@ def _transfers(trace: Trace, owner: Int64) -> Iterator[tuple[int, int, int, int]
     devices = {device.name: code for code, device in enumerate(trace.devices)}
     producers = _nodes_run_once(trace)
     receives = np.array([op == "RecvTensor" for op in trace.ops], bool)
-    for node in np.flatnonzero(receives[trace.op]) if len(receives) else []:
+    for node in np.flatnonzero(receives[trace.op]):
         label = parse_received(str(trace.labels[int(trace.label[node])]))
         device = devices.get(label.source) if label else None
         if label is None or device is None:

@@ -91,7 +91,7 @@ def origin_of(traces: Sequence[AlignedTrace]) -> int:
 
 def owners_of_nodes(source: ProcessTrace, of_device: Sequence[int]) -> Int64:
     """Return [n] each node's owner."""
-    return np.asarray(of_device, np.int64)[source.trace.device] if source.trace.n else np.zeros(0, np.int64)
+    return np.asarray(of_device, np.int64)[source.trace.device]
 
 
 def align(traces: Sequence[ProcessTrace], owners: Owners, clocks: Sequence[Clock]) -> list[AlignedTrace]:

@@ -16,7 +16,7 @@ import numpy as np
 from tftracer.contract.job import CollectiveRow, Straggler
 from tftracer.job.analyses.collectives import MISSING, Collectives
 from tftracer.job.analyses.process_traces import AlignedTrace
-from tftracer.trace.arrays.intervals import Cover, distinct, is_in
+from tftracer.trace.arrays.intervals import Cover, concatenated, distinct, is_in
 from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.model import NodeKind
 from tftracer.trace.units import duration
@@ -73,9 +73,9 @@ class Waits:
     @classmethod
     def of(cls, arrival: Int64, ranks: Sequence[Rank]) -> Waits:
         present = arrival != MISSING
-        last = np.where(present, arrival, np.iinfo(np.int64).min).argmax(axis=1) if len(arrival) else np.zeros(0, np.int64)
+        last = np.where(present, arrival, np.iinfo(np.int64).min).argmax(axis=1)
         latest = arrival[np.arange(len(arrival)), last]
-        first = np.where(present, arrival, np.iinfo(np.int64).max).min(axis=1) if len(arrival) else latest
+        first = np.where(present, arrival, np.iinfo(np.int64).max).min(axis=1)
         waited_on = [_waits_on(p, arrival[:, p], latest, last, rank) for p, rank in enumerate(ranks)]
         waiting = [_union(list(covers.values())) for covers in waited_on]
         return cls(arrival, last, latest - first, waiting, waited_on)
@@ -98,9 +98,7 @@ def _waits_on(p: int, arrival: Int64, latest: Int64, last: Int64, rank: Rank) ->
 
 
 def _union(covers: Sequence[Cover]) -> Cover:
-    if not covers:
-        return Cover.empty()
-    return Cover.of(np.concatenate([c.start for c in covers]), np.concatenate([c.end for c in covers]))
+    return Cover.of(concatenated([c.start for c in covers]), concatenated([c.end for c in covers]))
 
 
 def collective_rows(matched: Collectives, waits: Waits, ids: Sequence[str], sizes: Sequence[float | None]) -> list[CollectiveRow]:
