@@ -61,7 +61,7 @@ def readings(*given: Reading) -> Standstills:
     ],
 )
 def test_a_process_that_did_nothing_was_stopped(after: Reading, stopped: tuple[int, int] | None) -> None:
-    assert readings(Reading(0, 0, 0, 0), after).look() == stopped
+    assert readings(Reading(0, 0, 0, 0), after).update() == stopped
 
 
 @pytest.mark.parametrize(("wakes", "own", "stopped"), [(100, 4, True), (1500, 4, False), (100, 90, False)])
@@ -69,13 +69,13 @@ def test_a_training_whose_threads_wake_often_was_stopped_all_the_same(wakes: int
     """It woke 500 times a second before, and does so until it is stopped and after that."""
     before = Reading(S // 10, S // 10, 0, 50)
     looked = readings(Reading(0, 0, 0, 0), before, Reading(3 * S + S // 10, 3 * S + S // 10, 0, 50 + wakes, 0, own))
-    assert looked.look() is None
-    assert (looked.look() is not None) == stopped
+    assert looked.update() is None
+    assert (looked.update() is not None) == stopped
 
 
 def test_a_machine_that_was_asleep_is_told_by_its_clocks() -> None:
     looked = readings(Reading(0, 0, 0, 0), Reading(S // 10, S // 10 + 3600 * S, 0, 1), Reading(S // 5, S // 5 + 3600 * S, 0, 2))
-    assert looked.look() is None and looked.look() is None
+    assert looked.update() is None and looked.update() is None
     assert looked.asleep_ns == 3600 * S
 
 
@@ -86,7 +86,7 @@ looked, tick = Standstills(), threading.Event()
 print("ready", flush=True)
 while True:
     tick.wait(0.05)
-    stopped = looked.look()
+    stopped = looked.update()
     if stopped:
         print(stopped[1] - stopped[0], flush=True)
         break
@@ -117,5 +117,5 @@ def test_a_thread_that_lost_its_cpu_between_both_clocks_takes_nothing_for_sleep(
     monkeypatch.setattr(standstills, "since_boot_ns", boot_clock)
     found = Standstills()
     for _ in range(4):
-        found.look()
+        found.update()
     assert found.asleep_ns == 0

@@ -39,8 +39,8 @@ def test_more_than_what_passed_is_no_wait_for_a_cpu(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(thread_cpu, "without_cpu_ns", lambda native: next(counted))
     without = thread_cpu.WithoutCpu()
     without.of_thread(7)
-    without.look()
-    without.look()  # it slept for a minute, and was moved to another CPU
+    without.update()
+    without.update()  # it slept for a minute, and was moved to another CPU
     assert without.sum_ns == 5 * S + 1000
 
 

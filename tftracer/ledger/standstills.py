@@ -15,9 +15,9 @@ from typing import NamedTuple
 from tftracer.ledger.thread_cpu import without_cpu_ns
 from tftracer.slow.watch.host_counters import after_name
 
-#: A standstill is a time of at least this length in which the writer's thread did not look. Usually it looks five times a second.
+#: A standstill is a time of at least this length in which the writer's thread took no reading. Usually it takes five a second.
 MIN_NS = 600_000_000
-APART_NS = 200_000_000  # time between two looks
+APART_NS = 200_000_000  # time between two readings
 #: In a standstill the process used hardly any CPU and did not wait for a CPU. Its threads hardly woke: at most WAKES times (when
 #: it stopped and went on), plus WAKES_PER_S times a second, plus as often as usual within RUNNING_S seconds. The writer's
 #: own thread woke at most OWN_WAKES times, plus WAKES_PER_S times a second: while another thread sleeps and holds Python's lock,
@@ -80,18 +80,18 @@ def _wakes(scope: str) -> int | None:
 
 
 class Standstills:
-    """Finds standstills. One thread calls ``look`` five times a second."""
+    """Finds standstills. One thread calls ``update`` five times a second."""
 
     def __init__(self, read: Callable[[], Reading] = read) -> None:
         self.asleep_ns = 0  # sleep of the machine, which perf_counter does not count
         self._read = read
         self._last = read()
-        self._rate = 0.0  # how often per second the threads woke, by the last two looks without a pause
+        self._rate = 0.0  # how often per second the threads woke, by the last two readings without a pause
 
-    def look(self) -> tuple[int, int] | None:
-        """Return the span in which the process was surely stopped since the last look; None if it was not.
+    def update(self) -> tuple[int, int] | None:
+        """Take a reading. Return the span in which the process was surely stopped since the last one; None if it was not.
 
-        The span begins when this look was due: the process had stopped by then, but after the last look.
+        The span begins when this reading was due: the process had stopped by then, but after the last reading.
         """
         before, now = self._last, self._read()
         self._last = now

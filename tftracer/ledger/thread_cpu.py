@@ -47,7 +47,7 @@ class WithoutCpu:
             self.sum_ns = waited = without_cpu_ns(native)
             self._last_ns = waited or 0
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Read the counter, and add the time since the last reading."""
         waited, now_ns = None if self._native is None else without_cpu_ns(self._native), perf_counter_ns()
         if waited is not None and self.sum_ns is not None:

@@ -185,9 +185,8 @@ def _ask(page: OwnPage, method: str, path: str, headers: dict[str, str], body: B
     if not isinstance(body, bytes):
         forwarded.update({"Content-Length": length} if length else {"Transfer-Encoding": "chunked"})
     try:
-        with contextlib.suppress(
-            BrokenPipeError, ConnectionResetError
-        ):  # the page rejected the request before it had the whole body: its answer says why
+        # If the page rejects the request before it has the whole body, its answer says why.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.request(method, page.path + path, body or None, forwarded, encode_chunked=not length)
         return connection.getresponse()
     except BaseException:

@@ -40,9 +40,9 @@ class LedgerWriter:
         self._is_over = False
         self._has_new_slow = False  # whether slow steps were added since the last sum; some are found only after the script's end
 
-    def look(self) -> None:
+    def add_stops(self) -> None:
         """Add the time for which the process was stopped. Called five times a second, after the steps were counted."""
-        self._guarded(self._look)
+        self._guarded(self._add_stops)
 
     def add_slow(self, stall: Stall) -> None:
         if self._wall_time is not None:
@@ -54,10 +54,10 @@ class LedgerWriter:
         self._guarded(self._add_up)
         return self._newest
 
-    def _look(self) -> None:
+    def _add_stops(self) -> None:
         if self._wall_time is not None:
-            self._no_cpu.look()
-            stopped = self._standstills.look()
+            self._no_cpu.update()
+            stopped = self._standstills.update()
             if stopped is not None:
                 self._wall_time.add([(SUSPENDED, STOPPED, *stopped, self._main)], set())
 

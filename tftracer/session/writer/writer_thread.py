@@ -106,7 +106,7 @@ class StepWriter:
     def _work(self, at_once: bool) -> None:
         self._steps.restore_failed_claims()
         self._count()
-        self._ledger.look()
+        self._ledger.add_stops()
         for each in self._newest_records:
             each.update_if_due()
         self._take_slow()
@@ -123,7 +123,7 @@ class StepWriter:
     def _last_round(self) -> None:
         self._store.script_ended()
         self._count()
-        self._ledger.look()
+        self._ledger.add_stops()
         for each in self._newest_records:
             each.end()
         self._take_slow()
