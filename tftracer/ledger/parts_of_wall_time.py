@@ -284,11 +284,9 @@ def _ledger(
         for (kind, length), permille in zip(present.items(), shares)
     ]
     largest, text, advice = _largest(present, wall_s)
-    doubts = (
-        []
-        if facts.recorded_s is not None
-        else ["When the process began is not known on this system: the ledger begins with the recording."]
-    )
+    doubts = []
+    if facts.recorded_s is None:
+        doubts.append("When the process began is not known on this system: the ledger begins with the recording.")
     if facts.no_cpu_s is not None and facts.no_cpu_s >= max(MIN_NO_CPU_S, MIN_NO_CPU * wall_s):
         doubts.append(
             f"For {long_duration(facts.no_cpu_s)} ({facts.no_cpu_s / wall_s:.0%}) the training's thread could have run and had "

@@ -107,8 +107,6 @@ class Standstills:
             return None
         woke = wakes > WAKES + in_pause + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > OWN_WAKES + in_pause
         had_no_cpu = now.queued_ns - before.queued_ns > QUEUED_SHARE * passed
-        return (
-            None
-            if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed
-            else (before.at_ns + APART_NS, now.at_ns)
-        )
+        if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed:
+            return None
+        return before.at_ns + APART_NS, now.at_ns

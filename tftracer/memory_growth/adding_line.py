@@ -113,11 +113,10 @@ class _Tree:
         if not name.line:
             return self._root
         functions = [node for node in ast.walk(self._root) if isinstance(node, _FUNCTIONS) and _first_line(node) == name.line]
-        return (
-            self._binding_scope(functions[0].body[0] if isinstance(functions[0].body, list) else functions[0].body, name.name)
-            if functions
-            else self._root
-        )
+        if not functions:
+            return self._root
+        body = functions[0].body
+        return self._binding_scope(body[0] if isinstance(body, list) else body, name.name)
 
     def _ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         ancestor = self._parents.get(node)

@@ -133,9 +133,8 @@ class KerasSteps:
         if not loop or model is None:
             return None
         method = self._calls.threads.state.method
-        step: EagerKerasStepName = self._step_of_model(
-            model, EagerKerasStepName, method if _METHODS.get(method) == loop else loop
-        )
+        name = method if _METHODS.get(method) == loop else loop
+        step: EagerKerasStepName = self._step_of_model(model, EagerKerasStepName, name)
         return step
 
     def _step_of_method(self, function: Any, method: str) -> Any:
@@ -147,9 +146,9 @@ class KerasSteps:
             self._functions[function] = loop, (weakref.ref(model) if model is not None else lambda: None)
         loop, model_of = self._functions[function]
         model = model_of()
-        return (
-            function if model is None or _METHODS[method] != loop else self._step_of_model(model, CompiledKerasStepName, method)
-        )
+        if model is None or _METHODS[method] != loop:
+            return function
+        return self._step_of_model(model, CompiledKerasStepName, method)
 
     def _step_of_model(self, model: Any, kind: type[Any], name: str) -> Any:
         """Return the name of the model's steps; for the same ``kind`` and ``name`` it is always the same object."""

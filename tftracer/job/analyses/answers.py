@@ -7,6 +7,7 @@ collectives and the stragglers, and takes a node's details from the process that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -77,7 +78,7 @@ class JobAnswers:
         index = {title: i for i, title in enumerate(owners.titles)}
         renumbered = [index.get(title, -1) for title in self.owners.titles]
         kept = [o for o in self.observations if renumbered[o.a] >= 0 and renumbered[o.b] >= 0]
-        return [Observation(renumbered[o.a], renumbered[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches) for o in kept]
+        return [replace(o, a=renumbered[o.a], b=renumbered[o.b]) for o in kept]
 
     def _arrivals(self) -> Int64:
         """Return [collectives, sources] the reference time when each process reached each collective; MISSING if it did not."""

@@ -137,13 +137,8 @@ class StepRequests:
                 return
             steps, step = select_steps(states, self._in_lockstep(states), margin_s)
             titles = {p: text(state, "run_title") for p, state in states.items()}
-            title = (
-                f"Step {step:,}"
-                if step
-                else "One step on each of several processes"
-                if len(steps) > 1
-                else "A step of one process"
-            )
+            plain_title = "One step on each of several processes" if len(steps) > 1 else "A step of one process"
+            title = f"Step {step:,}" if step else plain_title
             run_title = Counter(titles.values()).most_common(1)[0][0]
             steps_so_far = traced.message["steps"]
             self._hub.update_trace(traced, step=step, steps={**steps_so_far, **steps}, title=title, run_title=run_title)
