@@ -26,6 +26,7 @@ unauthenticated client learns nothing from the hub. Every message after ``welcom
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgpack
@@ -54,10 +55,9 @@ def unpack(data: Any) -> Message:
 
     Raises FormatError if it is not one. Read its fields with ``text``, ``number`` and ``seconds``, which check them.
     """
-    try:
+    message = None
+    with contextlib.suppress(ValueError, msgpack.UnpackException, RecursionError):
         message = msgpack.unpackb(data, strict_map_key=False) if isinstance(data, bytes) else None
-    except (ValueError, msgpack.UnpackException, RecursionError) as error:
-        raise FormatError("The other end of the job does not speak tftracer's protocol.") from error
     if not isinstance(message, dict) or not isinstance(message.get("t"), str):
         raise FormatError("The other end of the job does not speak tftracer's protocol.")
     return message
