@@ -104,22 +104,22 @@ class HelperProcess:
     def __init__(self) -> None:
         """Start the process. Raises OSError, RuntimeError or Unusable if it cannot be started."""
         command = [interpreter(), "-m", "tftracer.engine.helper_main", str(os.getpid())]
-        self.line, remote = socket.socketpair()  # this process's end and the helper's end of the connection
+        self.connection, remote = socket.socketpair()  # this process's end and the helper's end of the connection
         self.ended = threading.Event()
         started: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
         try:
             with remote:
-                thread = threading.Thread(target=self._live, args=(command, remote, started), name="tftracer-helper", daemon=True)
-                thread.start()
+                arguments = (command, remote, started)
+                threading.Thread(target=self._run_process, args=arguments, name="tftracer-helper", daemon=True).start()
                 problem = started.get()
             if problem is not None:
                 raise problem
         except BaseException:
-            self.line.close()
+            self.connection.close()
             raise
-        call_in_child(self.line.close)  # a forked child must not keep the connection open when this process exits
+        call_in_child(self.connection.close)  # a forked child must not keep the connection open when this process exits
 
-    def _live(self, command: list[str], remote: socket.socket, started: queue.SimpleQueue[Exception | None]) -> None:
+    def _run_process(self, command: list[str], remote: socket.socket, started: queue.SimpleQueue[Exception | None]) -> None:
         """Start the process and wait until it ends. Runs on a separate thread, which must live as long as the process.
 
         With PR_SET_PDEATHSIG (helper_main.exit_with_parent), the kernel kills the process when the thread that started it ends.
@@ -141,7 +141,7 @@ class HelperProcess:
 
     def wait_until_ready(self) -> None:
         """Wait until the process has started. Raises EOFError or TimeoutError if it does not answer."""
-        receive(self.line, time.monotonic() + START_S)
+        receive(self.connection, time.monotonic() + START_S)
 
     def kill(self) -> None:
         """Kill the process. A pending question then raises EOFError."""
@@ -153,12 +153,12 @@ class HelperProcess:
 
         Raises EOFError or OSError if the helper has ended, socket.timeout after ``deadline``.
         """
-        send(self.line, MESSAGE, message, deadline)
+        send(self.connection, MESSAGE, message, deadline)
         for payload in payloads:
-            send(self.line, DATA, payload, deadline)
+            send(self.connection, DATA, payload, deadline)
         problem: Exception | None = None
         while True:
-            kind, content = receive(self.line, deadline)
+            kind, content = receive(self.connection, deadline)
             if kind == MESSAGE:
                 return Reply(content, problem)
             try:
@@ -169,7 +169,7 @@ class HelperProcess:
 
     def end(self, timeout_s: float = END_S) -> int | None:
         """Close the connection, which ends the process; kill it if it does not end in time. Return its exit code."""
-        self.line.close()
+        self.connection.close()
         if not (timeout_s and self.ended.wait(timeout_s)):
             self.kill()
             self.ended.wait(END_S)

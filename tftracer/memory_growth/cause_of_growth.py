@@ -105,7 +105,7 @@ def _count_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growin
         samples, again_s = object_counts.objects_of(kinds, last.counts, MAX_SAMPLES)
         held_times_s.append(again_s)
     candidates = things(rates, added, kinds, samples, containers.object_bytes)
-    kind, listed = main_kind(candidates, rate, object_counts.collects_nothing())
+    kind, listed = main_kind(candidates, rate, object_counts.is_collection_off())
     if kind != "unknown":
         listed[:1] = _with_container(listed[0], kinds, rates, grown)
     is_collected = last.full_collections > first.full_collections
@@ -146,7 +146,7 @@ def _sources() -> dict[str, str]:
     return texts
 
 
-def main_kind(candidates: Sequence[Thing], rate: float, is_uncollected: bool) -> tuple[str, list[Thing]]:
+def main_kind(candidates: Sequence[Thing], rate: float, is_collection_off: bool) -> tuple[str, list[Thing]]:
     """Return the kind that causes the growth, and the things, the thing of that kind first. ``rate``: bytes a second."""
 
     def is_main(thing: Thing) -> bool:
@@ -157,5 +157,5 @@ def main_kind(candidates: Sequence[Thing], rate: float, is_uncollected: bool) ->
     main = next((thing for thing in candidates if is_main(thing)), None)
     if main is None:
         return "unknown", list(candidates)
-    kind = "garbage" if main.kind == "objects" and is_uncollected else main.kind
+    kind = "garbage" if main.kind == "objects" and is_collection_off else main.kind
     return kind, [main, *(thing for thing in candidates if thing is not main)]

@@ -91,6 +91,6 @@ def objects_of(wanted: Iterable[type], counted: Iterable[type], limit: int) -> L
     return Listed(wanted_objects[-limit:], held_s)
 
 
-def collects_nothing() -> bool:
+def is_collection_off() -> bool:
     """Return whether garbage collection is off and objects that it would have checked pile up."""
     return not gc.isenabled() and gc.get_count()[0] > 10 * max(gc.get_threshold()[0], 100)

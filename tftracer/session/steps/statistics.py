@@ -54,7 +54,7 @@ class UnwrittenSteps:
         self._columns.append((starts, durations))
         self._count += len(starts)
         if self._count > MAX_PENDING:
-            self._want_history()
+            self._request_history()
 
     def take(self, last_step: int, limit: int) -> Steps | None:
         """Return the steps to write now; None if the whole history is to be written instead.
@@ -63,30 +63,30 @@ class UnwrittenSteps:
         """
         self.changed = False
         if self.needs_history or self._since_history + self._count > limit or not self._columns:
-            self._want_history()
+            self._request_history()
             return None
         starts, durations = (np.concatenate(columns) for columns in zip(*self._columns))
         taken = Steps(last_step - self._count + 1, starts, durations, self._traced)
-        self._forget()
+        self._clear()
         return taken
 
-    def written(self, size: int, steps: int) -> None:
-        """Note that ``steps`` steps were written in a record of ``size`` bytes; 0 steps: the whole history was written."""
+    def add_written(self, size: int, steps: int) -> None:
+        """Record that ``steps`` steps were written in a record of ``size`` bytes; 0 steps: the whole history was written."""
         self.needs_history = self.needs_history and steps > 0
         self._since_history = self._since_history + steps if steps else 0
         self.written_bytes = self.written_bytes + size if steps else size
         self.written_records = self.written_records + 1 if steps else 1
 
-    def failed(self) -> None:
+    def add_failure(self) -> None:
         """Record that writing failed: next time the whole history is written."""
-        self._want_history()
+        self._request_history()
         self.changed = True
 
-    def _want_history(self) -> None:
+    def _request_history(self) -> None:
         self.needs_history = True
-        self._forget()
+        self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._columns, self._traced, self._count = [], [], 0
 
 

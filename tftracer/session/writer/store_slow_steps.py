@@ -41,16 +41,16 @@ class SlowWriter:
             if isinstance(record, (Stall, Period, GapProfile)) and record.run.run_id not in self._store.live_runs:
                 self._waiting.append(record)
             else:
-                self._keep(record, offset)
+                self._add(record, offset)
                 if isinstance(record, (Stall, Period, GapProfile)):
                     run_ids[record.run.run_id] = None
         return list(run_ids)
 
-    def _keep(self, record: SlowRecord, offset: float) -> None:
+    def _add(self, record: SlowRecord, offset: float) -> None:
         if isinstance(record, Stall):
-            self._keep_stall(record, offset)
+            self._add_stall(record, offset)
         elif isinstance(record, Period):
-            self._keep_period(record)
+            self._add_period(record)
         elif isinstance(record, GapProfile):
             self._store.put_gaps(messages.gap_message(record, offset))
         elif isinstance(record, GcPause):
@@ -58,7 +58,7 @@ class SlowWriter:
         elif isinstance(record, HostSample):
             self._mark(messages.host_mark(record, offset))
 
-    def _keep_stall(self, stall: Stall, offset: float) -> None:
+    def _add_stall(self, stall: Stall, offset: float) -> None:
         store = self._store
         with store.lock:
             number = store.model.slow.count(stall.run.run_id) + 1
@@ -79,7 +79,7 @@ class SlowWriter:
             if record["step"] == stall.step:  # even if it is being analyzed now
                 self._summaries.announce(TraceKey.of(self._store.session()["id"], record))
 
-    def _keep_period(self, period: Period) -> None:
+    def _add_period(self, period: Period) -> None:
         message, store = messages.period_message(period), self._store
         with store.lock:
             earlier = store.model.slow.periods.get(key_of(message))

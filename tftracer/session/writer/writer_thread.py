@@ -246,11 +246,11 @@ class StepWriter:
         store.write_definition(run)
         size = store.write(records.steps_record(state, *steps) if steps else records.history_record(state, history))
         if not size:
-            unwritten.failed()
+            unwritten.add_failure()
             return
         if not steps:
             store.spool.release(unwritten.written_bytes, records=unwritten.written_records)
-        unwritten.written(size, len(steps.starts) if steps else 0)
+        unwritten.add_written(size, len(steps.starts) if steps else 0)
 
 
 def _by_run(taken: list[CountedStep]) -> dict[RunHandle, list[int]]:
