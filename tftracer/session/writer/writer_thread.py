@@ -20,7 +20,7 @@ from tftracer.session.files import records
 from tftracer.session.problems import Guard
 from tftracer.session.process.launcher import detect_launcher
 from tftracer.session.steps.history import History
-from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
+from tftracer.session.steps.statistics import Between, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
 from tftracer.session.traces.traces_of_usual_steps import measures_tracing
@@ -157,23 +157,18 @@ class StepWriter:
 
     def _count_run(self, handle: RunHandle, starts: Float64, durations: Float64, between: Between, traces: list[Traced]) -> None:
         run = self._store.live_run(handle)
-        traced = [position for position, trace in enumerate(traces) if isinstance(trace, Capture)]
-        measuring = [p for p, trace in enumerate(traces) if isinstance(trace, Capture) and measures_tracing(trace.asked_by)]
+        captures = {position: trace for position, trace in enumerate(traces) if isinstance(trace, Capture)}
+        measuring = [position for position, capture in captures.items() if measures_tracing(capture.asked_by)]
         with self._store.lock:
-            first = run.statistics.add(starts, durations, between, traced, measuring)
-        run.unwritten.add(starts, durations, traced)
+            first = run.statistics.add(starts, durations, between, list(captures), measuring)
+        run.unwritten.add(starts, durations, list(captures))
         for position, trace in enumerate(traces):
             if isinstance(trace, Missed) and trace.is_lost:
                 self._missing.add(handle.title, [first + position], trace.reason)
         self._unpublished[handle.run_id] = None
-        for position in traced:
-            times = float(starts[position]), float(durations[position]), between.before(position)
-            self._put_trace(run, traces[position], first + position, *times)
-
-    def _put_trace(self, run: LiveRun, capture: Traced, step: int, start: float, duration_s: float, before: BetweenSteps) -> None:
-        assert isinstance(capture, Capture)
-        numbers = run.statistics
-        self._traces.put(CountedTrace(run, capture, step, start, duration_s, numbers.median_s, numbers.between_steps, before))
+        for position, capture in captures.items():
+            times = float(starts[position]), float(durations[position]), run.statistics.median_s, run.statistics.between_steps
+            self._traces.put(CountedTrace(run, capture, first + position, *times, between.before(position)))
 
     def _poll_changes(self) -> None:
         """Take over changes that come without an event: open sessions, lost steps, a tracer that switched itself off."""
