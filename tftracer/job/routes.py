@@ -21,6 +21,7 @@ from tftracer.contract.encoding import encode
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.analyses.answers import JobAnswers
 from tftracer.job.hub.connection import AgentConnection
+from tftracer.job.hub.hub import MAX_PROCESSES
 from tftracer.job.hub.replies import Reply, failure
 from tftracer.job.hub.services import HubHandler, JobServices
 from tftracer.job.saved.job import job_file
@@ -35,7 +36,6 @@ from tftracer.web.services import Services
 from tftracer.web.static_files import Static
 from tftracer.web.trace_handlers import AnalysisArguments
 
-MAX_PROCESSES = 10_000
 SLOW_READER_S = 60.0
 #: The headers of a process's answer that the browser gets.
 FORWARDED_HEADERS = (

@@ -18,12 +18,11 @@ from tornado.websocket import websocket_connect
 
 from tftracer.errors import UnknownError
 from tftracer.job.agent.discovery import OwnPage
-from tftracer.job.wire.protocol import PART_BYTES, Message, number, text
+from tftracer.job.wire.protocol import PART_BYTES, PARTS_IN_FLIGHT, Message, number, text
 from tftracer.session.live import Recorder
 from tftracer.web.worker_threads import WorkerThreads
 
 THREADS = 4
-PARTS_IN_FLIGHT = 4
 REQUEST_S = 600.0
 FORWARDED_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "If-None-Match")
 Body = Union[bytes, Iterator[bytes]]

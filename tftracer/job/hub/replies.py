@@ -10,9 +10,7 @@ from collections.abc import AsyncIterator, Callable
 
 from tftracer.errors import UnknownError
 from tftracer.job.wire import protocol
-from tftracer.job.wire.protocol import PART_BYTES, Message
-
-PARTS_IN_FLIGHT = 4  # parts of a body that are sent before the process has taken one
+from tftracer.job.wire.protocol import PART_BYTES, PARTS_IN_FLIGHT, Message
 
 
 class Reply:

@@ -40,6 +40,8 @@ STRANGER_BYTES = 1 << 12
 MEMBER_BYTES = 1 << 22
 #: Bodies are sent in parts of this size, so that a heartbeat never waits long for one.
 PART_BYTES = 1 << 18
+#: Maximum number of parts that are sent before the other end has taken one of them.
+PARTS_IN_FLIGHT = 4
 #: A connection that has not proved that it knows the token after this time is closed.
 GREETING_S = 10.0
 
