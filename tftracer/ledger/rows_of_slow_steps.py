@@ -33,9 +33,9 @@ def rows_by_code(slow: Sequence[SlowEntry]) -> list[SlowEntry]:
 
 
 def with_causes_found_later(rows: Iterable[SlowEntry], kinds_of: Callable[[int], SlowKinds]) -> list[SlowEntry]:
-    """Move slow steps from rows without a place to the rows of the kinds that they count as by now.
+    """Move slow steps whose cause was found later from rows without a place to the rows of that cause.
 
-    A slow step is counted here when it ends. If its cause was not known then, it may turn out later to belong to a period.
+    A slow step is counted here when it ends. If its cause is not known then, it may turn out later to belong to a period.
 
     ``kinds_of``: returns the sums of a run's slow steps.
     """

@@ -65,7 +65,7 @@ def read() -> Reading:
 
 
 def _both_clocks() -> tuple[int, int | None]:
-    """Read perf_counter and the time since boot; None for the latter if this thread lost its CPU in each try."""
+    """Read perf_counter and the time since boot. The time since boot is None if this thread lost its CPU in each try."""
     for _ in range(TRIES):
         at_ns, booted_ns = perf_counter_ns(), since_boot_ns()
         if perf_counter_ns() - at_ns <= EXACT_NS:

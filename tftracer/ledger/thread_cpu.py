@@ -31,7 +31,7 @@ def _schedstat(native: int, column: int) -> int | None:
 class WithoutCpu:
     """Adds up the time for which the training's thread could have run and had no CPU.
 
-    Linux may count a thread's sleep as such a wait (slow/watch/thread_times_in_span.py): a wait that is longer than the time
+    Linux may count a thread's sleep as a wait for a CPU (slow/watch/thread_times_in_span.py): a wait that is longer than the time
     between two readings is left out.
     """
 

@@ -102,7 +102,7 @@ class RunRegistry:
     def _new_family(self, identity: RunIdentity) -> RunFamily:
         """Make a family; return the overflow family if there are MAX_RUNS runs.
 
-        Whoever calls this method, ``_new_variant``, ``_new_run``, ``_new_handle`` or ``_overflow_family`` must hold the lock.
+        Callers of this method, ``_new_variant``, ``_new_run``, ``_new_handle`` and ``_overflow_family`` must hold the lock.
         """
         if self._run_count >= MAX_RUNS:
             return self._overflow_family()

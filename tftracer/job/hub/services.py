@@ -22,7 +22,7 @@ COLLECT_S, PROCESSES_PER_S = 0.2, 2000
 SILENCE_CHECK_S = 2.0
 
 
-#: How many connections may wait to be greeted, in all and from one peer. The processes of a large job connect at the same moment.
+#: Maximum number of connections that wait to be greeted, in total and from one peer. All processes of a job may connect at once.
 MAX_STRANGERS = 256
 MAX_OF_ONE_PEER = 128
 

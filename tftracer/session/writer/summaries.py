@@ -61,7 +61,7 @@ class TraceSummaries:
             self._changed.notify()
 
     def give_up(self) -> None:
-        """Analyze no more traces, and interrupt the analysis under way: whoever opens the file analyzes the rest."""
+        """Analyze no more traces, and interrupt the analysis under way: the rest is analyzed when the file is opened."""
         self._given_up = True
         self._engine.interrupt()
 

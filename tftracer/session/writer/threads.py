@@ -65,7 +65,7 @@ class Writer:
         self._memory.start()
 
     def stop(self) -> None:
-        """Write everything and end the threads. Whoever opens the file analyzes the traces that take too long to analyze here."""
+        """Write everything and end the threads. If analyzing traces takes too long, it is done when the file is opened."""
         self._steps.stop()
         _join(self._threads, CLOSE_S)
         self._summaries.put(None)

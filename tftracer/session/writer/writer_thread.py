@@ -141,7 +141,7 @@ class StepWriter:
     # ------------------------------------------------------------------------------------------------------ counting
 
     def _count(self) -> None:
-        """Count the steps of the queue. The time of day is read anew each time, because users may set the clock."""
+        """Count the steps of the queue. The time of day is read again each time, because users may set the clock."""
         self._steps.count_steps()
         counted, offset = self._steps.counted, time.time() - perf_counter()
         taken = [counted.popleft() for _ in range(len(counted))]
