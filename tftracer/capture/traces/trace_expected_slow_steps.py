@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from statistics import median
 from time import perf_counter_ns
-from typing import NamedTuple
 
 from tftracer.capture.traces.requests import TraceRequests
 from tftracer.run_handle import RunHandle
@@ -33,14 +32,6 @@ PATIENCE_NS = 5_000_000_000
 MAX_TRACES, MAX_REQUESTS = 5, 10
 
 
-class ExpectedSteps(NamedTuple):
-    """A range of steps: one of them is expected to be slow."""
-
-    run: RunHandle
-    first: int
-    last: int
-
-
 class ExpectedTraces:
     """Requests and cancels the traces. ``set_steps`` must be called first."""
 
@@ -54,7 +45,7 @@ class ExpectedTraces:
         self._count_steps = count_steps
         self._last_requested: dict[RunHandle, int] = {}  # run -> last requested step
         self._request_counts: Counter[RunHandle] = Counter()
-        self._traced_slow_steps: dict[RunHandle, int] = {}  # run -> number of its slow steps that were traced
+        self._traced_slow_steps: Counter[RunHandle] = Counter()  # run -> number of its slow steps that were traced
         self._numbering_ns = 0  # estimated time for finding step numbers, of all requests (NUMBERING_NS a step)
 
     def set_steps(self, steps: SlowTurnFinder) -> None:
@@ -62,7 +53,7 @@ class ExpectedTraces:
         self._step_times = steps
 
     def count_traced_slow_step(self, run: RunHandle) -> None:
-        self._traced_slow_steps[run] = self._traced_slow_steps.get(run, 0) + 1
+        self._traced_slow_steps[run] += 1
 
     def update(self, expected: Iterable[tuple[RunHandle, int, int]]) -> None:
         """Request traces of the expected steps that begin soon, and cancel requests whose steps did not come.
@@ -74,50 +65,48 @@ class ExpectedTraces:
         if "tensorflow" not in sys.modules:
             return  # the steps of a loop without TensorFlow cannot be traced
         for run, first, last in expected:
-            state = self._step_times.runs.get(run)
-            steps = ExpectedSteps(run, first, last)
-            if state and _is_near(steps, state, NEAR_NS) and self._is_wanted(steps, state):
+            state, steps = self._step_times.runs.get(run), range(first, last + 1)
+            if state and _is_near(run, steps, state, NEAR_NS) and self._is_wanted(run, steps, state):
                 self._count_steps()
-                if _is_near(steps, state, REQUEST_NS) and steps.last > steps.run.steps:
-                    self._request(steps, now + PATIENCE_NS + (steps.last - steps.run.steps) * _usual_ns(state))
+                if _is_near(run, steps, state, REQUEST_NS) and last > run.steps:
+                    self._request(run, steps, now + PATIENCE_NS + (last - run.steps) * _usual_ns(state))
 
     def cancel(self) -> None:
         self._cancel(list(self._requested))
 
-    def _request(self, steps: ExpectedSteps, until_ns: int) -> None:
-        numbers = range(steps.first, steps.last + 1)
-        self._last_requested[steps.run] = steps.last
-        self._numbering_ns += (steps.last - steps.run.steps) * NUMBERING_NS
-        self._requested[steps.run] = numbers, until_ns
-        self._request_counts[steps.run] += 1
-        self._requests.expect(steps.run, numbers)
+    def _request(self, run: RunHandle, steps: range, until_ns: int) -> None:
+        self._last_requested[run] = steps[-1]
+        self._numbering_ns += (steps[-1] - run.steps) * NUMBERING_NS
+        self._requested[run] = steps, until_ns
+        self._request_counts[run] += 1
+        self._requests.expect(run, steps)
 
     def _cancel(self, runs: list[RunHandle]) -> None:
         for run in runs:
-            numbers, _ = self._requested.pop(run)
-            self._requests.cancel_expected(run, numbers)
+            steps, _ = self._requested.pop(run)
+            self._requests.cancel_expected(run, steps)
 
-    def _is_wanted(self, steps: ExpectedSteps, state: RunState) -> bool:
+    def _is_wanted(self, run: RunHandle, steps: range, state: RunState) -> bool:
         """Return whether the steps were not requested before, and no limit (such as MAX_EXTRA_SHARE) forbids a request."""
-        if self._last_requested.get(steps.run, 0) >= steps.first or self._traced_slow_steps.get(steps.run, 0) >= MAX_TRACES:
+        if self._last_requested.get(run, 0) >= steps.start:
             return False
-        if self._request_counts[steps.run] >= MAX_REQUESTS:
+        if self._traced_slow_steps[run] >= MAX_TRACES or self._request_counts[run] >= MAX_REQUESTS:
             return False
         measured_ns = state.traced_extra_ns
         # Until the extra time of a trace was measured, a trace is assumed to add as much time as the step takes. NEVER: unknown.
         per_trace_ns = median(measured_ns) if measured_ns else (0 if state.inside.median_ns == NEVER else state.inside.median_ns)
-        runs = list(self._step_times.runs.values())  # a copy, because other threads add runs
-        extra_so_far_ns = sum(run.traced_extra_sum_ns for run in runs) + self._numbering_ns
-        training_ns = sum(run.sums.inside_ns + run.sums.between_ns for run in runs)
-        return extra_so_far_ns + per_trace_ns * (steps.last - steps.first + 1) <= MAX_EXTRA_SHARE * training_ns
+        states = list(self._step_times.runs.values())  # a copy, because other threads add runs
+        extra_so_far_ns = sum(each.traced_extra_sum_ns for each in states) + self._numbering_ns
+        training_ns = sum(each.sums.inside_ns + each.sums.between_ns for each in states)
+        return extra_so_far_ns + per_trace_ns * len(steps) <= MAX_EXTRA_SHARE * training_ns
 
 
-def _is_near(steps: ExpectedSteps, state: RunState, within_ns: int) -> bool:
+def _is_near(run: RunHandle, steps: range, state: RunState, within_ns: int) -> bool:
     """Return whether the first expected step begins within ``within_ns``, or at most one step comes before it.
 
     The step before it may be the current one, so the expected step may begin at any time.
     """
-    steps_before = steps.first - 1 - steps.run.steps
+    steps_before = steps.start - 1 - run.steps
     return steps_before <= 1 or steps_before * _usual_ns(state) <= within_ns
 
 
