@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 #: The message names at most this many ranges of steps of a run, and this many runs.
 MAX_RANGES, MAX_RUNS = 5, 5
@@ -14,21 +15,20 @@ class MissingTraces:
     def __init__(self) -> None:
         self.changed = False  # whether steps were added since the last message
         self._steps: dict[str, list[tuple[int, int]]] = {}  # run title -> first and last step of each range
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
         self._reasons: dict[str, None] = {}  # a set in order of arrival
         self._lock = threading.Lock()
 
-    def add(self, title: str, steps: list[int], reason: str) -> None:
-        """Add steps of one run, in order. ``reason``: the text after "because"."""
+    def add(self, title: str, step: int, reason: str) -> None:
+        """Add a step of a run, in order. ``reason``: the text after "because"."""
         with self._lock:
             self._reasons[reason] = None
-            self._counts[title] = self._counts.get(title, 0) + len(steps)
+            self._counts[title] += 1
             ranges = self._steps.setdefault(title, [])
-            for step in steps:
-                if ranges and ranges[-1][1] == step - 1:
-                    ranges[-1] = (ranges[-1][0], step)
-                elif len(ranges) <= MAX_RANGES:
-                    ranges.append((step, step))
+            if ranges and ranges[-1][1] == step - 1:
+                ranges[-1] = (ranges[-1][0], step)
+            elif len(ranges) <= MAX_RANGES:
+                ranges.append((step, step))
             self.changed = True
 
     def message(self) -> str:

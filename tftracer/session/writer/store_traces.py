@@ -75,7 +75,7 @@ class TraceWriter:
         try:
             self._store_trace(trace)
         except Exception as error:
-            self._missing.add(trace.run.handle.title, [trace.step], "storing failed")
+            self._missing.add(trace.run.handle.title, trace.step, "storing failed")
             self._store.problems.add("trace", f"A trace could not be stored ({error}). Training goes on.")
         finally:
             self._backlog.remove(trace.capture)

@@ -164,7 +164,7 @@ class StepWriter:
         run.unwritten.add(starts, durations, list(captures))
         for position, trace in enumerate(traces):
             if isinstance(trace, Missed) and trace.is_lost:
-                self._missing.add(handle.title, [first + position], trace.reason)
+                self._missing.add(handle.title, first + position, trace.reason)
         self._unpublished[handle.run_id] = None
         for position, capture in captures.items():
             times = float(starts[position]), float(durations[position]), run.statistics.median_s, run.statistics.between_steps
