@@ -44,7 +44,7 @@ class FunctionCalls:
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self.requests = queue.requests
         self._tracing = tracing
-        self.graphs = PartitionGraphs(lambda: queue.requests.off)
+        self.graphs = PartitionGraphs(queue.requests)
         self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly (True) or builds a graph
         self._undo: list[Callable[[], None]] = []
         self._wrappers: set[Any] = set()

@@ -24,6 +24,7 @@ import zstandard
 
 from tftracer.capture.functions.function_definitions import constant_bytes, first_stateful_op, function_library
 from tftracer.capture.tracebacks import hide_in_tracebacks
+from tftracer.capture.traces.requests import TraceRequests
 from tftracer.errors import UnsupportedError
 from tftracer.run_handle import RunHandle
 
@@ -51,12 +52,12 @@ class _CollectedGraph(NamedTuple):
 
 
 class PartitionGraphs:
-    """The graphs of functions whose first call came after ``watch``. ``is_off`` returns whether the tracer is off."""
+    """The graphs of functions whose first call came after ``watch``."""
 
-    def __init__(self, is_off: Callable[[], bool]) -> None:
+    def __init__(self, requests: TraceRequests) -> None:
         #: Id of a ConcreteFunction -> the function, for all that were called, except those whose next call collects their graph.
         self.called_functions: dict[int, weakref.ref[Any]] = {}
-        self._is_off = is_off
+        self._trace_requests = requests  # ``off``: the tracer is switched off
         self._is_eager: Callable[[], bool] = lambda: False
         self._context: Any = None  # TensorFlow's module
         self._enable: Callable[[Any], None] = lambda context: None
@@ -115,7 +116,7 @@ class PartitionGraphs:
 
     def _begin(self, concrete: Any) -> bool:
         """Start collecting this function's graph if possible, and return whether it started. ``_end`` stops it."""
-        if not self._is_eager() or self._is_off():
+        if not self._is_eager() or self._trace_requests.off:
             return False
         number = id(concrete)
         self.called_functions[number] = weakref.ref(concrete, functools.partial(self._forget, number))

@@ -40,14 +40,14 @@ from tftracer.web.worker_threads import WorkerThreads
 
 
 class DaemonExecutor(ThreadPoolExecutor):
-    """An executor with daemon threads, for ``loop.set_default_executor``, which only accepts a ``ThreadPoolExecutor``.
+    """Looks up host names on two daemon threads. ``loop.set_default_executor`` only accepts a ``ThreadPoolExecutor``.
 
     At exit Python waits for the threads of other executors, so a name server that does not answer would delay the exit.
     """
 
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(self) -> None:
         super().__init__(1)
-        self._daemons = WorkerThreads(name, threads)
+        self._daemons = WorkerThreads("tftracer-names", 2)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         return self._daemons.submit(partial(function, *arguments, **named))
@@ -130,7 +130,7 @@ class Agent:
 
     async def _connect_until_end(self) -> None:
         self._loop, self._end, self._retry_now = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
-        self._loop.set_default_executor(DaemonExecutor("tftracer-names", 2))  # where host names are looked up
+        self._loop.set_default_executor(DaemonExecutor())
         self._ready.set()
         pause_s = FIRST_RETRY_S
         while not self._end.is_set():
