@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -110,8 +110,7 @@ class Sums:
         return before, self.until_ns - self.since_ns - self.covered_ns - before - after, after
 
     def copy(self) -> Sums:
-        rows = {key: Sum(row.own_ns, row.times, row.first_ns) for key, row in self.rows.items()}
-        return Sums(**{**self.__dict__, "rows": rows})
+        return replace(self, rows={key: replace(row) for key, row in self.rows.items()})
 
     def add(self, activities: list[Activity], until_ns: int) -> Painted:
         """Count the time before ``until_ns``, and the activities that have ended by then."""

@@ -58,8 +58,7 @@ class MemoryFacts:
 
 
 def record(facts: MemoryFacts) -> NewRecord:
-    growths = [{**asdict(each), "things": [asdict(thing) for thing in each.things]} for each in facts.growths]
-    return NewRecord(MEMORY, {**asdict(facts), "bins": [list(each) for each in facts.bins], "growths": growths})
+    return NewRecord(MEMORY, asdict(facts))
 
 
 _KINDS: Fields = {"str": partial(text, limit=300), "float": duration}

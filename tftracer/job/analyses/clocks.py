@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -139,7 +139,7 @@ def estimate(observations: Sequence[Observation], processes: int, shared: Sequen
         if shared and shared[a] == shared[b] != "":  # one clock: offset 0, though ends differ if a process waits for a CPU
             clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
-        edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))
+        edges[b].append((a, replace(clock, offset_ns=-clock.offset_ns, drift=-clock.drift)))
     return _chains(edges, processes, at_ns)
 
 
