@@ -34,6 +34,7 @@ from tftracer.contract.trace import CriticalPath, OpRow, PathStep
 from tftracer.trace.analyses import ops, physical_devices, waits_for_threads
 from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.arrays.columns import Coded, Values, rows_of
+from tftracer.trace.arrays.groups import last_in_groups
 from tftracer.trace.arrays.intervals import batches, paced
 from tftracer.trace.arrays.types import Bool, Float64, Int8, Int32, Int64
 from tftracer.trace.model import Trace
@@ -115,24 +116,14 @@ def _ended_before(trace: Trace, rank: Int64, counted: Int64, orphans: Int64) -> 
     at_once = (trace.scheduled >= 0) & (trace.start - trace.scheduled <= waits_for_threads.NEXT_OP_NS)
     ready = np.where(at_once, trace.scheduled, trace.start)[orphans]
     device, anywhere = trace.device.astype(np.int64), np.zeros(trace.n, np.int64)
-    assumed = np.full(len(orphans), -1, np.int64)
+    by_rank, assumed = counted[np.argsort(rank[counted])], np.full(len(orphans), -1, np.int64)
     for group, moment in ((device, ready), (anywhere, ready), (anywhere, trace.start[orphans])):
         todo = np.flatnonzero(assumed < 0)
-        if len(todo):
-            assumed[todo] = _last_ended(trace, rank, counted, group, orphans[todo], moment[todo])
+        node = orphans[todo]
+        at = last_in_groups(group[by_rank], trace.end[by_rank], group[node], moment[todo])
+        candidate = by_rank[at]
+        assumed[todo] = np.where((at >= 0) & (rank[candidate] < rank[node]), candidate, -1)
     return assumed
-
-
-def _last_ended(trace: Trace, rank: Int64, counted: Int64, group: Int64, nodes: Int64, moment: Int64) -> Int64:
-    """Return for each of ``nodes`` the counted node of the same group that ended last, but not after its moment; -1: none.
-
-    ``group``: [n] the group of each node of the trace. ``moment``: [nodes].
-    """
-    by_end = counted[np.lexsort((rank[counted], group[counted]))]
-    stride = trace.duration_ns + 1
-    at = np.searchsorted(group[by_end] * stride + trace.end[by_end], group[nodes] * stride + moment, "right") - 1
-    candidate = by_end[np.maximum(at, 0)]
-    return np.where((at >= 0) & (group[candidate] == group[nodes]) & (rank[candidate] < rank[nodes]), candidate, -1)
 
 
 def slack_of(trace: Trace, edges: Edges) -> Float64:

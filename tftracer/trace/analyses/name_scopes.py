@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tftracer.trace.arrays.groups import rows_of_groups
 from tftracer.trace.arrays.strings import Hasher, StringTable, codes_in, numbered, table
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
@@ -91,8 +92,7 @@ def scopes_of(names: StringTable, name: Int32) -> Scopes:
     window = Window(text, 0, len(text))
     code, first = numbered(hasher.spans(window, begin, size))
     counts = np.where(size[first] > 0, (high - low)[first], 0)  # number of slashes in each scope and after it
-    inside = np.repeat(np.arange(len(first)), counts)
-    position = np.arange(len(inside)) - np.repeat(np.cumsum(counts) - counts, counts)
+    inside, position = rows_of_groups(counts)
     offset = begin[first][inside]
     ends = slashes[low[first][inside] + position]
     not_empty = ends > offset  # a name that begins with a slash has no scope with an empty name

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tftracer.errors import FormatError, TruncatedError
+from tftracer.trace.arrays.groups import rows_of_groups
 from tftracer.trace.arrays.intervals import Numbering, distinct, paced
 from tftracer.trace.arrays.strings import Hasher, codes_in, codes_of, hashed
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
@@ -353,9 +354,8 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     pair_label, pair_device = key // name_count // device_count, key // name_count % device_count
     pair_name = key % max(name_count, 1)
     low = np.searchsorted(pair_label, inputs.label, "left")
-    counts = np.searchsorted(pair_label, inputs.label, "right") - low
-    which = np.repeat(np.arange(len(counts)), counts)
-    pair = low[which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    which, place = rows_of_groups(np.searchsorted(pair_label, inputs.label, "right") - low)
+    pair = low[which] + place
     base = pair_device[pair] * width
     consumer = base + pair_name[pair]
     producer = base + name[which]
