@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from tftracer.trace.analyses.strided_slice import Masks, sliced_shape
-from tftracer.trace.decode.tensor_shapes import Shape
+from tftracer.trace.decode.tensor_shapes import Shape, dims_of
 
 #: Limits of valid shapes; TensorFlow's own limits are lower.
 MAX_DIMENSIONS, MAX_SIZE = 32, 1 << 62
@@ -283,8 +283,13 @@ def _attribute_shapes(node: NodeInputs) -> list[Shape]:
 
 
 def shapes_in(attribute: Any) -> list[Shape]:
-    """Return the shapes in an attribute; None for shapes that are not fully known."""
-    return [None if shape.unknown_rank else possible(tuple(dim.size for dim in shape.dim)) for shape in attribute.list.shape]
+    """Return the shapes in an attribute (``known_shape``)."""
+    return [known_shape(shape) for shape in attribute.list.shape]
+
+
+def known_shape(shape: Any) -> Shape:
+    """Return the sizes in a TensorShapeProto; None if one is unknown or impossible."""
+    return possible(dims_of(shape))
 
 
 def possible(shape: Shape) -> Shape:

@@ -60,7 +60,7 @@ _TYPES = [
     "?", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "tuple", "opaque", "c64", "bf16",
     "token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4",
 ]  # fmt: skip
-_TUPLE = 13
+TUPLE = 13
 
 
 @functools.lru_cache(maxsize=1)
@@ -128,7 +128,7 @@ def _without_number(name: str, separator: str) -> str:
 
 def shape_text(shape: Any, depth: int = 0) -> str:
     """Format a shape: ``f32[32,10]``, ``(f32[2], s32[])``."""
-    if shape.element_type == _TUPLE and depth < 4:
+    if shape.element_type == TUPLE and depth < 4:
         return "(" + ", ".join(shape_text(part, depth + 1) for part in shape.tuple) + ")"
     name = _TYPES[shape.element_type] if 0 <= shape.element_type < len(_TYPES) else "?"
     return f"{name}[{','.join(map(str, shape.dimensions))}]"

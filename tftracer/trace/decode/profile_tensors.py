@@ -14,12 +14,12 @@ from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.decode.hlo import Modules
-from tftracer.trace.decode.hlo_work import hlo_bytes, hlo_dtype, hlo_flops
+from tftracer.trace.decode.hlo_work import computed
 from tftracer.trace.decode.profile_nodes import innermost, of_kinds
-from tftracer.trace.decode.tensor_shapes import Shape
+from tftracer.trace.decode.tensor_shapes import RESOURCE, Shape
 from tftracer.trace.decode.xplane_reader import HOST, Plane, Space
 from tftracer.trace.decode.xplane_stats import Stat, alike, stats_of, texts
-from tftracer.trace.model import Calls, Computed, Tensor
+from tftracer.trace.model import Calls, Tensor
 
 _ALLOCATED, _OF_OUTPUT = "MemoryAllocation", "output"
 _TENSOR = re.compile(r"(\w*)\[([\d,]*)\]")
@@ -28,7 +28,7 @@ _MAX_TENSORS, _MAX_DIMENSIONS = 1 << 12, 32
 _TYPES = {"float": 1, "double": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "complex64": 8, "int64": 9}
 _TYPES |= {"bool": 10, "qint8": 11, "quint8": 12, "qint32": 13, "bfloat16": 14, "uint16": 17, "complex128": 18, "half": 19}
 _TYPES |= {"resource": 20, "variant": 21, "uint32": 22, "uint64": 23}
-_HANDLE = Tensor(20, ())  # the profiler gives no type and shape for resources
+_HANDLE = Tensor(RESOURCE, ())  # the profiler gives no type and shape for resources
 
 
 def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
@@ -62,13 +62,8 @@ def _add_hlo(calls: Calls, modules: Modules, nodes: Int64, stats: dict[str, Stat
     group, first = alike(columns[0].keys(hasher), columns[1].keys(hasher), numbers)
     calls.hlo_of[nodes[with_hlo]] = group + len(calls.hlo)
     for at in paced(first.tolist(), 200):
-        name, hlo_module = columns[0].text(at), modules.module(int(columns[2].number[at]), columns[1].text(at))
-        work = (
-            (hlo_flops(hlo_module, name), hlo_bytes(hlo_module, name), hlo_dtype(hlo_module, name))
-            if hlo_module
-            else (None, None, 0)
-        )
-        calls.hlo.append(Computed(*work))
+        hlo_module = modules.module(int(columns[2].number[at]), columns[1].text(at))
+        calls.hlo.append(computed(hlo_module, columns[0].text(at)))
 
 
 def _add_outputs(calls: Calls, host: Plane, nodes: Int64, rows: Int64) -> None:

@@ -41,6 +41,7 @@ _ELEMENT_BYTES = {
     24: 1,  # float8_e5m2
     25: 1,  # float8_e4m3fn
 }
+RESOURCE = 20  # tensorflow.DT_RESOURCE: holds no data itself
 _LAST_TYPE = 127  # types above are unknown
 _REFERENCE = 100  # the number of a reference type is that of its plain type plus this
 
