@@ -129,23 +129,25 @@ class _Work:
 
     @classmethod
     def of(cls, plane: Plane, event: int, stats: dict[str, Stat], row: int, modules: Modules) -> _Work:
-        tf_op, annotation, hlo_op, module, op_name, copy, kernel = (stats[name].text(row) for name in _STATS)
-        own = plane.kind_name(int(plane.events.kind[event]))
+        tf_op, annotation, hlo_op, module, op_name, copy, details = (stats[name].text(row) for name in _STATS)
+        kernel_or_copy = plane.kind_name(int(plane.events.kind[event]))
         size = _SIZE.search(copy)
         if hlo_op:
             program = int(stats["program_id"].number[row])
             name, op = modules.name_of(program, module, hlo_op, op_name), hlo_kind(hlo_op)
         else:
-            name, op = _named(tf_op or annotation.split("#", 1)[0], own)
-        return cls(name, op, f"{own} {copy or kernel}".strip(), int(size.group(1)) if size else 0)
+            name, op = _named(tf_op or annotation.split("#", 1)[0], kernel_or_copy)
+        return cls(name, op, f"{kernel_or_copy} {copy or details}".strip(), int(size.group(1)) if size else 0)
 
 
-def _named(tf_op: str, own: str) -> tuple[str, str]:
-    """Return (node name, op type) of a kernel or copy. ``own``: its own name."""
-    if own.lower().startswith(("memcpy", "memset")):
-        return (tf_op.rsplit(":", 1)[0] or own), own
+def _named(tf_op: str, event_name: str) -> tuple[str, str]:
+    """Return (node name, op type) of a kernel or copy. ``tf_op``: the name of the op that launched it, "" if not known."""
+    if event_name.lower().startswith(("memcpy", "memset")):
+        return (tf_op.rsplit(":", 1)[0] or event_name), event_name
     name, _, op = tf_op.rpartition(":")
     if name and op:
         return name, op
-    name, _, op = own.rpartition(":")
-    return (name, op) if name and op and "::" not in own else (own, re.split(r"[<(]", own, maxsplit=1)[0].removeprefix("void "))
+    name, _, op = event_name.rpartition(":")
+    if name and op and "::" not in event_name:
+        return name, op
+    return event_name, re.split(r"[<(]", event_name, maxsplit=1)[0].removeprefix("void ")
