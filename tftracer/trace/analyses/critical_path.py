@@ -25,7 +25,7 @@ The path needs a Python iteration for each of its nodes, slack one for each edge
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from tftracer.trace.analyses.dependencies import Graph
 
 MAX_STEPS = 20_000
-Reason = Literal["op", "transfer", "thread", "launch", "stream", "time", "start"]
-REASONS: tuple[Reason, ...] = ("op", "transfer", "thread", "launch", "stream", "time", "start")
+REASONS = ("op", "transfer", "thread", "launch", "stream", "time", "start")
 _OP, _TRANSFER, _THREAD, _LAUNCH, _STREAM, _TIME, _START = range(7)
 
 

@@ -27,8 +27,8 @@ from tftracer.trace.analyses.op_name_to_layer import (
 )
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.intervals import Numbering, is_in, paced
-from tftracer.trace.arrays.strings import StringTable, codes_in
+from tftracer.trace.arrays.intervals import Numbering, paced
+from tftracer.trace.arrays.strings import StringTable, codes_in, find
 from tftracer.trace.arrays.types import Bool, Int8, Int32, Int64
 from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.model import NodeKind, Trace
@@ -111,8 +111,7 @@ def _readings(trace: Trace, work: Work) -> Int8:
     kind = trace.kind[work.node]
     for node_kind, read in ((NodeKind.CONTROL, _CONTROLS), (NodeKind.INPUT, _INPUT), (NodeKind.COMMUNICATION, _TRANSFER)):
         reading[kind == node_kind] = read
-    received = [code for code, op in enumerate(trace.ops) if op == "RecvTensor"]
-    reading[is_in(work.op, received)] = _RECEIVED
+    reading[work.op == find(trace.ops, b"RecvTensor")] = _RECEIVED
     return reading
 
 
@@ -134,12 +133,11 @@ def _place(reading: int, text: str, updating: frozenset[str]) -> Place:
         return Place((), "input")
     if reading == _VARIABLE:
         return place_of_variable(text)
-    if reading == _TRANSFER:
-        return place_of(text.rpartition("/")[0])._replace(phase="communication", optimizer="")
     if reading == _RECEIVED:
         received = parse_received(text)
-        producer = received.producer if received is not None else ""
-        return place_of(producer.rpartition("/")[0])._replace(phase="communication", optimizer="")
+        text = received.producer if received is not None else ""
+    if reading in (_TRANSFER, _RECEIVED):
+        return place_of(text.rpartition("/")[0])._replace(phase="communication", optimizer="")
     place = place_of(text, updating)
     return place._replace(phase="optimizer") if reading == _UPDATES and place.phase == "forward" else place
 

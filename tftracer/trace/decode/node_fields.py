@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.arrays.types import Bool, Int64, Rows
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, read_varints, varint, walk
 
 # field numbers of NodeExecStats (step_stats.proto)
 NAME, START_US, OP_START_US, OP_END_US, END_US, MEMORY, OUTPUT, LABEL, SCHEDULED_US, THREAD = range(1, 11)
 REFERENCED, MEMORY_STATS, START, OP_START, OP_END, END, SCHEDULED = range(11, 18)
-RESOURCES = (OUTPUT, MEMORY_STATS)  # what outputs_and_memory.py reads
+RESOURCES = (OUTPUT, MEMORY_STATS)  # the submessages that outputs_and_memory.py reads
 
 _TIMES = {START: START_US, OP_START: OP_START_US, OP_END: OP_END_US, END: END_US, SCHEDULED: SCHEDULED_US}
 _REPEATS = 8  # how many repeats of a field the fast pass reads; ``walk`` reads rows with more
@@ -27,8 +27,8 @@ _REPEATS = 8  # how many repeats of a field the fast pass reads; ``walk`` reads 
 _LARGEST_US = np.int64((1 << 63) // 1000 - 1)
 
 
-@dataclass
-class Messages:
+@dataclass(frozen=True)
+class Messages(Rows):
     """Submessages of nodes. ``row``: the row that each belongs to. ``start``, ``end``: where its bytes are in the window."""
 
     row: Int64
@@ -77,8 +77,7 @@ def read_messages(window: Window, start: Int64, end: Int64) -> dict[int, Message
         is_unread[rows] = True
         unread = Messages(rows, start[rows], end[rows])
         for number, parts in kept.items():
-            read = [Messages(*(column[~is_unread[part.row]] for column in vars(part).values())) for part in parts]
-            kept[number] = [*read, take(window, unread, {}, number, own=False)]
+            kept[number] = [*(part.only(~is_unread[part.row]) for part in parts), take(window, unread, {}, number, own=False)]
     return {number: by_row(parts) for number, parts in kept.items()}
 
 

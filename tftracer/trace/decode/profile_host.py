@@ -190,8 +190,7 @@ def _done(plane: Plane, produced: Stat) -> Int64:
 def _matching(keys: Int64, rows: Int64, wanted: Int64, has: Bool) -> Int64:
     """Return [wanted] the row with the same key, -1 for none."""
     order = np.argsort(keys, kind="stable")
-    found = np.append(rows[order], -1)[positions_in(keys[order], wanted)]
-    return np.where(has, found, -1)
+    return np.where(has, np.append(rows[order], -1)[positions_in(keys[order], wanted)], -1)
 
 
 def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, Int64]]:
@@ -212,7 +211,7 @@ def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, I
         pairs = [
             (by_producer[int(producer[i])], int(nodes[consumer[i]])) for i in matched.tolist() if int(producer[i]) in by_producer
         ]
-        waits.append((np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)))
+        waits.append(_columns(pairs))
     return waits
 
 
@@ -255,7 +254,13 @@ def _op_waits(plane: Plane, rows: Int64, nodes: Int64, ops: HostNodes, started: 
         fits = (started.step_id.number == step_id[part]) & (started.start <= start) & (started.end >= start)
         if fits.any():
             pairs.append((int(nodes[top[position]]), int(started.nodes[int(np.flatnonzero(fits)[0])])))
-    return [*waits, (np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))]
+    return [*waits, _columns(pairs)]
+
+
+def _columns(pairs: list[tuple[int, int]]) -> tuple[Int64, Int64]:
+    """Return the two columns of a list of pairs."""
+    first, second = np.array(pairs, np.int64).reshape(-1, 2).T
+    return first, second
 
 
 def _add_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, modules: Modules, launches: Int64) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from tftracer.errors import FormatError, TruncatedError
 from tftracer.trace.arrays.groups import rows_of_groups
 from tftracer.trace.arrays.intervals import Numbering, distinct, paced
-from tftracer.trace.arrays.strings import Hasher, codes_in, codes_of, hashed
+from tftracer.trace.arrays.strings import Hasher, codes_in, codes_of, find, hashed
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.graphdef import GraphNodes, read_graph
@@ -92,8 +92,7 @@ class _Entities:
     def _transfers(self) -> tuple[Int64, Int64, list[tuple[int, Received]]]:
         """Return (nodes of all RecvTensors, index of each in the list, list of (device, parsed label))."""
         trace = self.trace
-        code = next((i for i, op in enumerate(trace.ops) if op == "RecvTensor"), -1)
-        rows = np.flatnonzero(trace.op == code)
+        rows = np.flatnonzero(trace.op == find(trace.ops, b"RecvTensor"))
         pair = trace.device[rows].astype(np.int64) << 32 | trace.label[rows]
         pairs, which = np.unique(pair, return_inverse=True)
         transfers: list[tuple[int, Received]] = []
@@ -104,6 +103,7 @@ class _Entities:
         return rows, which.reshape(-1), transfers
 
     def executed(self, entities: Int64) -> Bool:
+        """Return [entities] whether each was executed."""
         return self.present(entities) >= 0
 
     def positions(self, consumer: Int64, owner: Int64, slot: Int64) -> Int64:
@@ -118,6 +118,7 @@ class _Entities:
         return position
 
     def has(self, entity: int) -> bool:
+        """Return the same for one entity."""
         if not self.present_set:
             self.present_set.update(self.present.values.tolist())
         return entity in self.present_set
