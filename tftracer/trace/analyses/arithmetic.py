@@ -113,8 +113,10 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
     key[:, -1] = trace.op[rows]
     first_output = tensors.find(outputs, rows, np.zeros(len(rows), np.int64))
     key[:, -2] = _codes(outputs, first_output)
-    equations = _equations(graph, row_of, key)
     arguments = graph.arguments
+    equations = list(arguments.equations)
+    for number, nodes in enumerate(arguments.equations.values()):
+        key[row_of[nodes], MAX_INPUTS] = number
     known = arguments.position < MAX_INPUTS
     edge, position = arguments.edge[known], arguments.position[known]
     read = tensors.find(outputs, graph.producer[edge], graph.slot[edge])
@@ -133,13 +135,6 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
 def _codes(outputs: Outputs, output: Int64) -> Int64:
     """Return the codes of the shapes of some outputs; ``_MISSING`` for output -1."""
     return np.where(output >= 0, outputs.shape[np.maximum(output, 0)], _MISSING) if len(outputs.node) else output
-
-
-def _equations(graph: Graph, row_of: Int64, key: Int64) -> list[str]:
-    """Return the equations, and write their numbers into ``key``."""
-    for number, nodes in enumerate(graph.arguments.equations.values()):
-        key[row_of[nodes], MAX_INPUTS] = number
-    return list(graph.arguments.equations)
 
 
 def _distinct_rows(key: Int64) -> tuple[Int32, Int64]:

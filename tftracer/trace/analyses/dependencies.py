@@ -106,10 +106,6 @@ def dependencies(trace: Trace, static: StaticGraph | None = None) -> Graph:
 
 
 def _edges_of_static_graph(trace: Trace, static: StaticGraph) -> Graph:
-    if not len(static.producer):
-        none = np.zeros(0, np.int64)
-        complete = _complete(static, none, static.control)
-        return _graph(trace, none, none, none, static.source, complete, Arguments(none, none, {}))
     entity, edge, reader = static.entity, *_executions(static)
     writer = _latest(trace, entity, static.producer[edge], reader)
     keep = writer >= 0

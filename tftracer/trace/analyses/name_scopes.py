@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tftracer.trace.arrays.groups import rows_of_groups
-from tftracer.trace.arrays.strings import Hasher, StringTable, codes_in, numbered, table
+from tftracer.trace.arrays.strings import Hasher, StringTable, codes_in, numbered, spans_in, table
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
 
@@ -75,8 +75,7 @@ def own_scopes(names: StringTable, name: Int32) -> tuple[Int32, StringTable]:
     """
     text = bytes(names.data)
     named = _named(names, text, name)
-    code, first = numbered(Hasher.random().spans(Window(text, 0, len(text)), named.begin, named.size))
-    scopes = table(text, named.begin[first], named.size[first])
+    code, scopes = spans_in(names, named.begin, named.size)
     scope_of_same_name = codes_in(scopes, text, named.begin, named.end - named.begin)
     scope = np.zeros(max(len(names), 1), np.int32)
     scope[named.code] = np.where(scope_of_same_name >= 0, scope_of_same_name, code)

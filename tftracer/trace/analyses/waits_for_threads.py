@@ -20,7 +20,7 @@ import numpy as np
 
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.groups import last_in_groups
-from tftracer.trace.arrays.intervals import running_and_predecessors
+from tftracer.trace.arrays.intervals import concatenated, running_and_predecessors
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace
 
@@ -41,7 +41,8 @@ def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
     """
     if trace.source == "xspace":
         return _right_after(trace)
-    nodes, before = [], []
+    nodes: list[Int64] = []
+    before: list[Int64] = []
     for member in _processes(trace):
         of_process = trace.counted & member[trace.device]
         node, previous = _previous(trace, of_process)
@@ -51,8 +52,7 @@ def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
         previous[late] = _ended_last(trace, np.flatnonzero(of_process), node[late])[0]
         nodes.append(node)
         before.append(previous)
-    empty = np.zeros(0, np.int64)
-    return np.concatenate([empty, *nodes]), np.concatenate([empty, *before])
+    return concatenated(nodes), concatenated(before)
 
 
 def _right_after(trace: Trace) -> tuple[Int64, Int64]:
