@@ -62,7 +62,6 @@ def _stage_of(name: str, display_name: str) -> tuple[str, str] | None:
 def add_host(
     nodes: Nodes,
     plane: Plane,
-    plane_index: int,
     step: Step | None,
     launches_of: list[tuple[str, Int64]],
     modules: Modules,
@@ -86,16 +85,16 @@ def add_host(
     event_position = np.searchsorted(rows, started.event[has_event])
     end[event_position] = np.maximum(end[event_position], started.end[has_event])
     columns = {"device": device, "name": ops.name(rows), "op": ops.op(rows), "end": end}
-    added = nodes.add(plane, plane_index, rows, outside=owner == Owner.OTHER, **columns)
+    added = nodes.add(plane, rows, outside=owner == Owner.OTHER, **columns)
     started.nodes[has_event] = added[event_position]
     host_nodes = HostNodes(rows, added)
-    _add_without_event(nodes, plane, plane_index, owners, started)
+    _add_without_event(nodes, plane, owners, started)
     if len(staged):
         path, stage, apart = stages.name(staged), stages.op(staged), owners.apart(staged)
-        stage_nodes = nodes.add(plane, plane_index, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
+        stage_nodes = nodes.add(plane, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
         host_nodes.waits += _stage_waits(plane, staged, stage_nodes)
         host_nodes.waits += _op_waits(plane, staged, stage_nodes, host_nodes, started)
-    _add_xla(nodes, plane, plane_index, owners, modules, having(plane, "correlation_id")[0])
+    _add_xla(nodes, plane, owners, modules, having(plane, "correlation_id")[0])
     return host_nodes
 
 
@@ -150,7 +149,7 @@ def _without(rows: Int64, left_out: Int64) -> Int64:
     return rows[~is_in(rows, left_out)] if len(left_out) else rows
 
 
-def _add_without_event(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, started: _Started) -> None:
+def _add_without_event(nodes: Nodes, plane: Plane, owners: Owners, started: _Started) -> None:
     """Add the asynchronous ops that have no event of their own."""
     which = np.flatnonzero(started.event < 0)
     rows = started.row[which]
@@ -159,7 +158,7 @@ def _add_without_event(nodes: Nodes, plane: Plane, plane_index: int, owners: Own
     if (owner == Owner.INPUT).any():
         device[owner == Owner.INPUT] = nodes.device(INPUT)
     columns = {"device": device, "name": started.name[which], "op": started.op[which], "end": started.end[which]}
-    started.nodes[which] = nodes.add(plane, plane_index, rows, outside=owner == Owner.OTHER, **columns)
+    started.nodes[which] = nodes.add(plane, rows, outside=owner == Owner.OTHER, **columns)
 
 
 def _coded(codes: Codes, stat: Stat) -> Int64:
@@ -263,7 +262,7 @@ def _columns(pairs: list[tuple[int, int]]) -> tuple[Int64, Int64]:
     return first, second
 
 
-def _add_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, modules: Modules, launches: Int64) -> None:
+def _add_xla(nodes: Nodes, plane: Plane, owners: Owners, modules: Modules, launches: Int64) -> None:
     """Add the ops that XLA runs on the host: events that have an HLO op and launch nothing. Each HLO module has a device (a lane)
     of its own.
 
@@ -279,7 +278,6 @@ def _add_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, modul
     ops = [(hlo_op.text(row), module.text(row), int(program.number[row])) for row in first.tolist()]
     nodes.add(
         plane,
-        plane_index,
         rows,
         device=_devices(nodes, [name for _, name, _ in ops])[group],
         name=nodes.names.each([modules.name_of(number, name, op) for op, name, number in ops])[group],

@@ -55,16 +55,10 @@ class DeviceNodes:
 
 
 def add_device(
-    nodes: Nodes,
-    plane: Plane,
-    plane_index: int,
-    launches: Launches,
-    modules: Modules,
-    step: Step | None,
-    device_nodes: DeviceNodes,
+    nodes: Nodes, plane: Plane, launches: Launches, modules: Modules, step: Step | None, device_nodes: DeviceNodes
 ) -> None:
-    """Add the nodes of a device. ``plane_index``: the plane's index in the space."""
-    joined = launches.joined(plane_index)
+    """Add the nodes of a device, also to ``device_nodes``."""
+    joined = launches.joined(plane)
     outside = _outside(plane, launches.host, joined, step)
     streams = [_STREAM.fullmatch(line.name) for line in plane.lines]
     work = None if any(streams) else next((name for name in _WORK_LINES if name in [line.name for line in plane.lines]), None)
@@ -72,7 +66,7 @@ def add_device(
         rows = np.arange(line.first, line.last)
         if len(rows):
             device = _stream(plane, stream) if stream else _other_line(plane, line.name, line.name == work)
-            new = _add_work(nodes, plane, plane_index, rows, nodes.device(device), modules, outside[rows])
+            new = _add_work(nodes, plane, rows, nodes.device(device), modules, outside[rows])
             if not device.repeats:
                 device_nodes.add(rows, new, joined)
 
@@ -98,7 +92,7 @@ def _other_line(plane: Plane, name: str, is_work: bool) -> Device:
     return Device(f"{plane.name}/{name}", f"{unit} {name}", kind, parent=plane.name, repeats=not is_work)
 
 
-def _add_work(nodes: Nodes, plane: Plane, plane_index: int, rows: Int64, device: int, modules: Modules, outside: Bool) -> Int64:
+def _add_work(nodes: Nodes, plane: Plane, rows: Int64, device: int, modules: Modules, outside: Bool) -> Int64:
     """Add the kernels and copies of one line. A node is named after its HLO op, else its launching op, else itself."""
     stats = stats_of(plane, rows, [*_STATS, "program_id"])
     hasher = Hasher.random()
@@ -107,7 +101,6 @@ def _add_work(nodes: Nodes, plane: Plane, plane_index: int, rows: Int64, device:
     texts = [_Work.of(plane, int(rows[row]), stats, row, modules) for row in first.tolist()]
     return nodes.add(
         plane,
-        plane_index,
         rows,
         device=device,
         name=nodes.names.each([one.name for one in texts])[group],

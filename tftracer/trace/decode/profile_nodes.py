@@ -51,7 +51,7 @@ class Nodes:
         self.devices.setdefault(device.name, device)
         return list(self.devices).index(device.name)
 
-    def add(self, plane: Plane, plane_index: int, rows: Int64, **columns: Int64 | Bool | int) -> Int64:
+    def add(self, plane: Plane, rows: Int64, **columns: Int64 | Bool | int) -> Int64:
         """Add nodes for these events and return their numbers.
 
         columns, each [rows] or a scalar: device, name, op, label, bytes, outside, start, end, thread. Start, end and thread are
@@ -61,7 +61,7 @@ class Nodes:
         threads = np.array([line.thread for line in plane.lines] or [0], np.int64)
         given = {"start": events.start[rows], "end": events.end[rows], "thread": threads[events.line[rows]], **columns}
         part = {name: np.broadcast_to(np.asarray(given.get(name, 0), np.int64), len(rows)) for name in COLUMNS}
-        self.parts.append({**part, "plane": np.full(len(rows), plane_index), "row": rows})
+        self.parts.append({**part, "plane": np.full(len(rows), plane.index), "row": rows})
         self.n += len(rows)
         return np.arange(self.n - len(rows), self.n)
 

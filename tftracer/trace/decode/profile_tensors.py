@@ -34,8 +34,8 @@ _HANDLE = Tensor(RESOURCE, ())  # the profiler gives no type and shape for resou
 def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
     """Read the calls. ``plane``, ``row``: [n] the event of each node."""
     calls = Calls.none(len(plane))
-    for plane_index, one in enumerate(space.planes):
-        nodes = np.flatnonzero(plane == plane_index)
+    for one in space.planes:
+        nodes = np.flatnonzero(plane == one.index)
         nodes = nodes[np.argsort(row[nodes], kind="stable")]
         if not len(nodes):
             continue

@@ -132,6 +132,7 @@ class Events:
 
 @dataclass
 class Plane:
+    index: int  # in the space
     name: str
     lines: list[Line]
     events: Events
@@ -184,7 +185,7 @@ def read_space(raw: bytes) -> Space:
     planes, rest = _separated(raw, 0, len(raw), _PLANES)
     message = _parsed("Space", rest)
     texts = ([decoded(value) for value in values] for values in (message.hostnames, message.errors, message.warnings))
-    return Space([_plane(raw, plane) for plane in planes], *texts)
+    return Space([_plane(raw, index, plane) for index, plane in enumerate(planes)], *texts)
 
 
 def _separated(raw: bytes, low: int, high: int, number: int, last: int = 1 << 32) -> tuple[list[Field], bytes]:
@@ -236,7 +237,7 @@ def value_of(stat: Any, names: dict[int, str]) -> int | float | str:
     return stat.int64_value or stat.uint64_value or stat.double_value or 0
 
 
-def _plane(raw: bytes, at: Field) -> Plane:
+def _plane(raw: bytes, index: int, at: Field) -> Plane:
     low, high = at.offset, at.offset + at.size
     serialized, rest = _separated(raw, low, high, _LINES, last=_LINES)
     message = _parsed("Plane", rest)
@@ -251,6 +252,7 @@ def _plane(raw: bytes, at: Field) -> Plane:
         first = lines[-1].last if lines else 0
         lines.append(Line(*_head(raw, events[-1].others), first, first + events[-1].nodes))
     return Plane(
+        index=index,
         name=decoded(message.name),
         lines=lines,
         events=_events(lines, raw, events),
