@@ -73,15 +73,10 @@ def edges_of(trace: Trace, graph: Graph) -> Edges:
     producer = np.concatenate([p for p, _, _ in parts]).astype(np.int32)
     consumer = np.concatenate([c for _, c, _ in parts]).astype(np.int32)
     reason = np.concatenate([np.broadcast_to(np.int8(r), len(p)) for p, _, r in parts])
-    rank = _ranks(trace)
-    keep = (rank[producer] < rank[consumer]) & trace.counted[producer] & trace.counted[consumer]
-    return Edges(producer[keep], consumer[keep], reason[keep], rank)
-
-
-def _ranks(trace: Trace) -> Int64:
     rank = np.empty(trace.n, np.int64)
     rank[np.lexsort((trace.start, trace.end))] = np.arange(trace.n)
-    return rank
+    keep = (rank[producer] < rank[consumer]) & trace.counted[producer] & trace.counted[consumer]
+    return Edges(producer[keep], consumer[keep], reason[keep], rank)
 
 
 def _stream_order(trace: Trace) -> tuple[Int64, Int64]:
