@@ -40,8 +40,8 @@ MAX_EXAMINED = 1 << 15
 
 VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
 
-# An op's *reading*: what its layer is read from. For the first four it is the scope, for the next two the name, for the last
-# one the label.
+# An op's *reading* says which text of the op gives its layer: the scope for the first four readings, the name for the next two,
+# the label for the last one.
 _COMPUTES, _UPDATES, _CONTROLS, _INPUT, _VARIABLE, _TRANSFER, _RECEIVED = range(7)
 _READINGS = 7
 
@@ -105,7 +105,7 @@ def _groups(trace: Trace, work: Work, limit: int) -> _Groups:
 
 
 def _readings(trace: Trace, work: Work) -> Int8:
-    """Return for each op of ``work`` its reading: what its layer is read from."""
+    """Return [work] the reading of each op."""
     reading_of_type = [_VARIABLE if op in VARIABLES else _UPDATES if is_update(op) else _COMPUTES for op in trace.ops]
     reading = np.array(reading_of_type or [0], np.int8)[work.op]
     kind = trace.kind[work.node]
@@ -116,7 +116,7 @@ def _readings(trace: Trace, work: Work) -> Int8:
 
 
 def _texts(trace: Trace, scopes: StringTable, readings: Int64, codes: Int64) -> list[str]:
-    """Return the scope, name or label that each group is read from."""
+    """Return the scope, name or label that gives the layer of each group."""
     texts = np.empty(len(codes), object)
     is_received = readings == _RECEIVED
     for table, selected in (

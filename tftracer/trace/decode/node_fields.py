@@ -77,7 +77,10 @@ def read_messages(window: Window, start: Int64, end: Int64) -> dict[int, Message
         is_unread[rows] = True
         unread = Messages(rows, start[rows], end[rows])
         for number, parts in kept.items():
-            kept[number] = [*(part.only(~is_unread[part.row]) for part in parts), take(window, unread, {}, number, own=False)]
+            kept[number] = [
+                *(part.only(~is_unread[part.row]) for part in parts),
+                take(window, unread, {}, number, by_parent=True),
+            ]
     return {number: by_row(parts) for number, parts in kept.items()}
 
 
@@ -98,15 +101,15 @@ def take(
     messages: Messages,
     numbers: dict[int, Int64],
     inner: int,
-    own: bool = True,
+    by_parent: bool = False,
     spans: Mapping[int, tuple[Int64, Int64]] = {},
 ) -> Messages:
     """Read varints and strings of messages into columns, by field number; return the submessages with field number ``inner``.
 
-    If a field is repeated, its last value counts, as always in protobuf. ``own``: the columns have a row for each message.
-    Otherwise a message's row is ``messages.row``, the row of its parent.
+    If a field is repeated, its last value counts, as always in protobuf. The columns have a row for each message;
+    with ``by_parent``, a row for each parent (``messages.row``).
     """
-    rows = np.arange(len(messages.row)) if own else messages.row
+    rows = messages.row if by_parent else np.arange(len(messages.row))
     submessages: list[Messages] = []
     wanted = [*((number, VARINT) for number in numbers), *((number, LEN) for number in (*spans, inner) if number)]
     for fields in walk(window, messages.start, messages.end):

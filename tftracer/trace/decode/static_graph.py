@@ -38,7 +38,7 @@ _RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
 class StaticGraph:
     """A graph of entities.
 
-    An entity is what was executed: an op (its name) on a device, or the receiving of a tensor on a device.
+    An entity is an op (its name) on a device, or the receipt of a tensor on a device.
     """
 
     entity: Int64  # [n] the entity of each node of the trace, -1 for nodes without a time
@@ -289,9 +289,9 @@ class _Channels:
 
         ``missing``: inputs whose producer did not run in this graph. Return for each whether a producer was found elsewhere.
         """
-        found, receives = np.zeros(len(missing), np.bool_), _nodes(graph, RECEIVES)
+        is_found, receives = np.zeros(len(missing), np.bool_), _nodes(graph, RECEIVES)
         if not receives:
-            return found
+            return is_found
         by_name = {node.name.encode("utf-8"): (node, int(base[i])) for i, node in receives.items()}
         for number, which in enumerate(missing.tolist()):
             receiver = by_name.get(graph.text(which))
@@ -299,11 +299,11 @@ class _Channels:
                 consumer = int(graph.node[which])
                 rows = self._edges_across_devices(receiver[0], int(base[consumer]), int(entity[consumer]), int(position[which]))
                 self.rows += rows
-                found[number] = bool(rows)
+                is_found[number] = bool(rows)
         for i, node in receives.items():  # if TensorFlow recorded the _Recv nodes themselves
             if entity[i] >= 0:
                 self.rows += self._edges_across_devices(node, int(base[i]), int(entity[i]), -1)
-        return found
+        return is_found
 
     def _edges_across_devices(self, receive: Any, base: int, consumer: int, position: int) -> list[_Row]:
         """Return the edges that replace a _Recv: from the RecvTensor of its tensor, or from the input of the matching _Send."""

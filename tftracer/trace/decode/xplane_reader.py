@@ -308,6 +308,6 @@ def _three_numbers(window: Window, begin: Int64, end: Int64) -> tuple[list[Int64
         for column in columns:
             column[odd] = 0
         by_number = dict(zip((METADATA_ID, OFFSET_PS, DURATION_PS), columns))
-        take(window, Messages(odd, begin[odd], end[odd]), by_number, 0, own=False)
+        take(window, Messages(odd, begin[odd], end[odd]), by_number, 0, by_parent=True)
         at[odd] = begin[odd]
     return columns, at
