@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
+from tftracer.trace.arrays.strings import Hasher
+from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.private_messages import BYTES, INT, Schema, message_classes
 from tftracer.trace.decode.xplane_reader import Space, decoded
+from tftracer.trace.decode.xplane_stats import Stat, alike
 
 PLANE = "/host:metadata"
 #: Maximum number of lines in the text of an HLO op and the computations that it calls.
@@ -114,6 +118,18 @@ class Module:
             "source": f"{decoded(metadata.source_file)}:{metadata.source_line}" if metadata.source_file else "",
         }
         return text + "".join(f", {name}={value}" for name, value in extras.items() if value)
+
+
+#: Stats of the events that run an HLO op.
+HLO_STATS = ("hlo_op", "hlo_module", "program_id")
+
+
+def hlo_ops(stats: dict[str, Stat], rows: Int64) -> tuple[Int64, list[tuple[str, str, int]]]:
+    """Return ([rows] index of the op that each of these rows of ``stats`` ran, (op, module, program) of the distinct ops)."""
+    op, module, program = (stats[name].only(rows) for name in HLO_STATS)
+    hasher = Hasher.random()
+    group, first = alike(op.keys(hasher), module.keys(hasher), program.number.view(np.uint64))
+    return group, [(op.text(row), module.text(row), int(program.number[row])) for row in first.tolist()]
 
 
 def hlo_kind(hlo_op: str) -> str:

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tftracer.trace.arrays.intervals import distinct, is_in, positions_in
-from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.device_names import parse_device
-from tftracer.trace.decode.hlo import Modules, hlo_kind
+from tftracer.trace.decode.hlo import HLO_STATS, Modules, hlo_kind, hlo_ops
 from tftracer.trace.decode.profile_nodes import Codes, Kinds, Nodes, innermost, of_kinds, outermost
 from tftracer.trace.decode.profile_steps import Step
 from tftracer.trace.decode.profile_threads import Owner, Owners
 from tftracer.trace.decode.xplane_reader import EAGER, HOST, STAGE, Plane
-from tftracer.trace.decode.xplane_stats import Stat, alike, having, stats_of, texts
+from tftracer.trace.decode.xplane_stats import Stat, having, stats_of, texts
 from tftracer.trace.model import Device, DeviceKind
 
 TF_DATA, XLA_HOST = "/host:CPU/tf.data", "/host:CPU/XLA"
@@ -35,13 +34,9 @@ _CONSUMED, _PRODUCED = "PrefetchConsume", "PrefetchProduce"
 class HostNodes:
     """The nodes of the host's events."""
 
-    op_rows: Int64  # events that are ops, ascending
-    op_nodes: Int64  # their nodes
+    op_rows: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # events that are ops, ascending
+    op_nodes: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # their nodes
     waits: list[tuple[Int64, Int64]] = field(default_factory=list)  # (nodes, the nodes that waited for them)
-
-    @classmethod
-    def none(cls) -> HostNodes:
-        return cls(*np.zeros((2, 0), np.int64))
 
 
 def op_of(name: str, display_name: str) -> tuple[str, str] | None:
@@ -272,10 +267,7 @@ def _add_xla(nodes: Nodes, plane: Plane, owners: Owners, modules: Modules, launc
     rows = rows[~is_in(rows, launches)]
     if not len(rows):
         return
-    stats, hasher = stats_of(plane, rows, ["hlo_op", "hlo_module", "program_id"]), Hasher.random()
-    hlo_op, module, program = (stats[name] for name in ("hlo_op", "hlo_module", "program_id"))
-    group, first = alike(hlo_op.keys(hasher), module.keys(hasher), program.number.view(np.uint64))
-    ops = [(hlo_op.text(row), module.text(row), int(program.number[row])) for row in first.tolist()]
+    group, ops = hlo_ops(stats_of(plane, rows, HLO_STATS), np.arange(len(rows)))
     nodes.add(
         plane,
         rows,

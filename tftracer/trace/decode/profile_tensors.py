@@ -11,14 +11,13 @@ import re
 import numpy as np
 
 from tftracer.trace.arrays.intervals import paced
-from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Int32, Int64
-from tftracer.trace.decode.hlo import Modules
+from tftracer.trace.decode.hlo import HLO_STATS, Modules, hlo_ops
 from tftracer.trace.decode.hlo_work import computed
 from tftracer.trace.decode.profile_nodes import innermost, of_kinds
 from tftracer.trace.decode.tensor_shapes import RESOURCE, Shape
 from tftracer.trace.decode.xplane_reader import HOST, Plane, Space
-from tftracer.trace.decode.xplane_stats import Stat, alike, stats_of, texts
+from tftracer.trace.decode.xplane_stats import Stat, stats_of, texts
 from tftracer.trace.model import Calls, Tensor
 
 _ALLOCATED, _OF_OUTPUT = "MemoryAllocation", "output"
@@ -40,7 +39,7 @@ def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
         if not len(nodes):
             continue
         rows = row[nodes]
-        stats = stats_of(one, rows, ["shape", "hlo_op", "hlo_module", "program_id"])
+        stats = stats_of(one, rows, ["shape", *HLO_STATS])
         which, distinct = texts(stats["shape"])
         input_index = [len(calls.inputs) + k if text.startswith("(") else -1 for k, text in enumerate(distinct)]
         calls.inputs += [parsed(text) for text in distinct]
@@ -52,18 +51,10 @@ def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
 
 
 def _add_hlo(calls: Calls, modules: Modules, nodes: Int64, stats: dict[str, Stat]) -> None:
-    hlo_op, module, program = (stats[name] for name in ("hlo_op", "hlo_module", "program_id"))
-    with_hlo = np.flatnonzero(hlo_op.has)
-    if not len(with_hlo):
-        return
-    hasher = Hasher.random()
-    columns = [one.only(with_hlo) for one in (hlo_op, module, program)]
-    numbers = columns[2].number.view(np.uint64)
-    group, first = alike(columns[0].keys(hasher), columns[1].keys(hasher), numbers)
+    with_hlo = np.flatnonzero(stats["hlo_op"].has)
+    group, ops = hlo_ops(stats, with_hlo)
     calls.hlo_of[nodes[with_hlo]] = group + len(calls.hlo)
-    for at in paced(first.tolist(), 200):
-        hlo_module = modules.module(int(columns[2].number[at]), columns[1].text(at))
-        calls.hlo.append(computed(hlo_module, columns[0].text(at)))
+    calls.hlo += [computed(modules.module(program, module), op) for op, module, program in paced(ops, 200)]
 
 
 def _add_outputs(calls: Calls, host: Plane, nodes: Int64, rows: Int64) -> None:

@@ -44,8 +44,7 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     space = read_space(raw)
     nodes, launches, modules = Nodes(), Launches.of(space), Modules(space)
     step = _only_step(space)
-    host = HostNodes.none()
-    device_nodes = DeviceNodes()
+    host, device_nodes = HostNodes(), DeviceNodes()
     for plane in space.planes:
         if plane.name == HOST:
             names = partial(names_of_ops, space.plane(PARTITIONS_PLANE), space.plane(DEFINITIONS_PLANE))
