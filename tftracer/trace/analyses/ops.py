@@ -111,8 +111,7 @@ def self_times(trace: Trace) -> Float64:
     result = np.zeros(trace.n)
     node = np.flatnonzero(trace.counted)
     if len(node):
-        calls = np.array([op in CALLS for op in trace.ops])
-        running = ~calls[trace.op[node]] if calls.any() else None
+        running = ~trace.op_types_where(CALLS.__contains__)[trace.op[node]]
         share, alone = fair_shares(*_devices_in_sequence(trace, node), running)
         share += alone
         result[node] = share
@@ -278,7 +277,7 @@ class Sums(Rows):
     flops_and_bytes: FlopsAndBytes
 
 
-def _sums(work: Work, code: Int32, groups: int, arithmetic: Arithmetic | None = None) -> Sums:
+def _sums(work: Work, code: Int32, groups: int, arithmetic: Arithmetic | None) -> Sums:
     duration = work.duration.astype(np.float64)
 
     def added(weights: Float64) -> Float64:

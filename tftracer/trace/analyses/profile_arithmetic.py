@@ -123,8 +123,6 @@ def _add_hlo(calls: Calls, result: Arithmetic) -> None:
     ``is_matrix`` of such an op means that it has FLOPs, or that its FLOPs are not known: the compiled op may contain a matrix op.
     """
     compiled = np.flatnonzero(calls.hlo_of >= 0)
-    index = calls.hlo_of[compiled]
-    result.flops[compiled] = np.array([one.flops for one in calls.hlo], np.float64)[index]
-    result.bytes[compiled] = np.array([one.bytes for one in calls.hlo], np.float64)[index]
-    result.dtype[compiled] = np.array([one.dtype for one in calls.hlo], np.int32)[index]
+    flops, size, dtype = np.array(calls.hlo, np.float64).reshape(-1, 3)[calls.hlo_of[compiled]].T  # NaN for None
+    result.flops[compiled], result.bytes[compiled], result.dtype[compiled] = flops, size, dtype
     result.is_matrix[compiled] = result.flops[compiled] != 0

@@ -104,7 +104,7 @@ class Module:
 
     def _line(self, instruction: Any) -> str:
         operands = ", ".join(
-            f"%{decoded(one.name)}" for number in instruction.operands if (one := self.by_id.get(number)) is not None
+            f"%{decoded(operand.name)}" for number in instruction.operands if (operand := self.by_id.get(number)) is not None
         )
         text = f"%{decoded(instruction.name)} = {shape_text(instruction.shape)} {decoded(instruction.opcode)}({operands})"
         metadata = instruction.metadata
@@ -112,7 +112,7 @@ class Module:
             "kind": decoded(instruction.fusion_kind),
             "custom_call_target": decoded(instruction.custom_call_target),
             "calls": ", ".join(
-                f"%{decoded(one.name)}" for number in instruction.called if (one := self.computations.get(number))
+                f"%{decoded(called.name)}" for number in instruction.called if (called := self.computations.get(number))
             ),
             "op_name": decoded(metadata.op_name),
             "source": f"{decoded(metadata.source_file)}:{metadata.source_line}" if metadata.source_file else "",

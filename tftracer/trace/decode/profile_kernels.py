@@ -98,15 +98,15 @@ def _add_work(nodes: Nodes, plane: Plane, rows: Int64, device: int, modules: Mod
     hasher = Hasher.random()
     keys = [stats[name].keys(hasher) for name in _STATS]
     group, first = alike(plane.events.kind[rows].view(np.uint64), stats["program_id"].number.view(np.uint64), *keys)
-    texts = [_Work.of(plane, int(rows[row]), stats, row, modules) for row in first.tolist()]
+    works = [_Work.of(plane, int(rows[row]), stats, row, modules) for row in first.tolist()]
     return nodes.add(
         plane,
         rows,
         device=device,
-        name=nodes.names.each([one.name for one in texts])[group],
-        op=nodes.ops.each([one.op for one in texts])[group],
-        label=nodes.labels.each([one.label for one in texts])[group],
-        bytes=np.array([one.bytes for one in texts], np.int64)[group],
+        name=nodes.names.each([work.name for work in works])[group],
+        op=nodes.ops.each([work.op for work in works])[group],
+        label=nodes.labels.each([work.label for work in works])[group],
+        bytes=np.array([work.bytes for work in works], np.int64)[group],
         outside=outside,
     )
 

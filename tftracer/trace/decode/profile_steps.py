@@ -48,8 +48,8 @@ def steps_of(space: Space) -> list[Step]:
     marked = _marked_steps(host) if host else []
     if not marked:
         events = [plane.events for plane in space.planes if len(plane.events.start)]
-        start = min((int(one.start.min()) for one in events), default=0)
-        end = max((int(one.end.max()) for one in events), default=0)
+        start = min((int(of_plane.start.min()) for of_plane in events), default=0)
+        end = max((int(of_plane.end.max()) for of_plane in events), default=0)
         return [Step("profile", 0, start, end)]
     return marked[:MAX_STEPS]
 

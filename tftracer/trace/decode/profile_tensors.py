@@ -30,23 +30,23 @@ _TYPES |= {"resource": 20, "variant": 21, "uint32": 22, "uint64": 23}
 _HANDLE = Tensor(RESOURCE, ())  # the profiler gives no type and shape for resources
 
 
-def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
-    """Read the calls. ``plane``, ``row``: [n] the event of each node."""
-    calls = Calls.none(len(plane))
-    for one in space.planes:
-        nodes = np.flatnonzero(plane == one.index)
-        nodes = nodes[np.argsort(row[nodes], kind="stable")]
+def calls_of(space: Space, modules: Modules, plane_of: Int32, row_of: Int64) -> Calls:
+    """Read the calls. ``plane_of``, ``row_of``: [n] the plane and the row in it of each node's event."""
+    calls = Calls.none(len(plane_of))
+    for plane in space.planes:
+        nodes = np.flatnonzero(plane_of == plane.index)
+        nodes = nodes[np.argsort(row_of[nodes], kind="stable")]
         if not len(nodes):
             continue
-        rows = row[nodes]
-        stats = stats_of(one, rows, ["shape", *HLO_STATS])
+        rows = row_of[nodes]
+        stats = stats_of(plane, rows, ["shape", *HLO_STATS])
         which, distinct = texts(stats["shape"])
         input_index = [len(calls.inputs) + k if text.startswith("(") else -1 for k, text in enumerate(distinct)]
         calls.inputs += [parsed(text) for text in distinct]
         calls.input_of[nodes] = np.array(input_index or [-1], np.int64)[which]
         _add_hlo(calls, modules, nodes, stats)
-        if one.name == HOST:
-            _add_outputs(calls, one, nodes, rows)
+        if plane.name == HOST:
+            _add_outputs(calls, plane, nodes, rows)
     return calls
 
 
