@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from tftracer.trace.decode.hlo import TUPLE, Module
+from tftracer.trace.decode.tensor_shapes import ELEMENT_BYTES
 from tftracer.trace.decode.xplane_reader import decoded
 from tftracer.trace.model import Computed
 
 #: Limits: levels of nested tuples; computations that one fusion calls, directly or indirectly.
 _MAX_DEPTH, _MAX_COMPUTATIONS = 8, 100
-#: XLA's PrimitiveType -> (tensorflow.DataType, bytes of an element).
-_TYPES = {1: (10, 1), 2: (6, 1), 3: (5, 2), 4: (3, 4), 5: (9, 8), 6: (4, 1), 7: (17, 2), 8: (22, 4), 9: (23, 8)}
-_TYPES |= {10: (19, 2), 11: (1, 4), 12: (2, 8), 15: (8, 8), 16: (14, 2), 18: (18, 16), 19: (24, 1), 20: (25, 1)}
+#: XLA's PrimitiveType -> tensorflow.DataType.
+_DTYPES = {1: 10, 2: 6, 3: 5, 4: 3, 5: 9, 6: 4, 7: 17, 8: 22, 9: 23, 10: 19, 11: 1, 12: 2, 15: 8, 16: 14, 18: 18, 19: 24, 20: 25}
 #: Ops that do no work themselves: they run other ops, which have events of their own, or only pass values on.
 _NO_WORK = ("while", "conditional", "tuple", "get-tuple-element", "parameter", "constant", "bitcast")
 #: Ops whose FLOPs are unknown.
@@ -26,7 +26,7 @@ def computed(module: Module | None, hlo_op: str) -> Computed:
     instruction = module.instructions.get(hlo_op) if module is not None else None
     if module is None or instruction is None:
         return Computed(None, None, 0)
-    dtype = _TYPES.get(instruction.shape.element_type, (0, 0))[0]
+    dtype = _DTYPES.get(instruction.shape.element_type, 0)
     return Computed(_flops(module, instruction, {}), _bytes(module, instruction), dtype)
 
 
@@ -47,7 +47,7 @@ def _sum(parts: Iterable[float | None]) -> float | None:
 def _size(shape: Any, depth: int = 0) -> float | None:
     if shape.element_type == TUPLE and depth < _MAX_DEPTH:
         return _sum(_size(part, depth + 1) for part in shape.tuple)
-    size = _TYPES.get(shape.element_type, (0, 0))[1]
+    size = ELEMENT_BYTES.get(_DTYPES.get(shape.element_type, 0))
     return _elements(shape.dimensions) * size if size else None
 
 

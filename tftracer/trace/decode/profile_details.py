@@ -43,8 +43,6 @@ _DISPLAY_NAMES = {
     "shm": "shared memory, bytes",
     "group_mem": "shared memory, bytes",
     "private_mem": "private memory, bytes",
-    "grid": "grid",
-    "block": "block",
     "occ_pct": "occupancy, %",
     "size": "bytes",
     "dest": "destination",
