@@ -246,11 +246,8 @@ class Answers:
 
     def ops(self, by: By = "type", limit: int = MAX_OPS) -> messages.OpStatistics:
         ops.check_grouping(by)
-
-        def compute() -> messages.OpStatistics:
-            return ops.op_statistics(self.trace, by, self.findings(), self.work, limit, self.arithmetic)
-
-        return self._once(f"ops {by} {limit}", compute)
+        inputs = self.trace, by, self.findings(), self.work, limit
+        return self._once(f"ops {by} {limit}", lambda: ops.op_statistics(*inputs, self.arithmetic))
 
     def layers(self, of: Literal["time", "memory"] = "time", limit: int = MAX_LAYERS) -> Layers:
         """Return the layers. ``of``: the measured quantity. Callers pass it by keyword, with the name that the URL uses."""
@@ -287,11 +284,7 @@ class Answers:
 
     def memory(self, limit: int = MAX_TENSORS) -> messages.Memory:
         """Return the memory use of each allocator and its largest tensors. ``limit``: maximum number of tensors."""
-
-        def compute() -> messages.Memory:
-            return memory.memory(self.tensors, self.memory_stats, self.findings(), limit)
-
-        return self._once(f"memory {limit}", compute)
+        return self._once(f"memory {limit}", lambda: memory.memory(self.tensors, self.memory_stats, self.findings(), limit))
 
     def communication(self) -> messages.Communication:
         return self._once(
