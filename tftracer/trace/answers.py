@@ -7,6 +7,7 @@ answer be computed at a time. No TensorFlow, no Tornado.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -68,6 +69,11 @@ RELEASE_BYTES = 32 << 20
 T = TypeVar("T")
 
 
+def _cached(compute: Callable[[Answers], T]) -> Callable[[Answers], T]:
+    """Decorate a method of ``Answers`` so that its result is cached under its name."""
+    return functools.wraps(compute)(lambda self: self._once(compute.__name__, lambda: compute(self)))
+
+
 class Answers:
     """All analyses of one trace.
 
@@ -97,16 +103,14 @@ class Answers:
     # ----------------------------------------------------------------------------------------- shared intermediate results
 
     @property
+    @_cached
     def trace(self) -> Trace:
-        def compute() -> Trace:
-            if not callable(self._raw):
-                return formats.decode(self._raw or b"", self.context.communication_ops)
-            trace = formats.decode(self._raw(), self.context.communication_ops)
-            if trace.source == "run_metadata" and trace.content.size >= RELEASE_BYTES:
-                trace.content.release(self._raw)
-            return trace
-
-        return self._once("trace", compute)
+        if not callable(self._raw):
+            return formats.decode(self._raw or b"", self.context.communication_ops)
+        trace = formats.decode(self._raw(), self.context.communication_ops)
+        if trace.source == "run_metadata" and trace.content.size >= RELEASE_BYTES:
+            trace.content.release(self._raw)
+        return trace
 
     @property
     def layout(self) -> Layout:
@@ -137,28 +141,22 @@ class Answers:
         return self._once("work", lambda: ops.work_of(self.trace))
 
     @property
+    @_cached
     def arithmetic(self) -> arithmetic.Arithmetic:
         """Floating-point operations and compulsory bytes of each node."""
-
-        def compute() -> arithmetic.Arithmetic:
-            source = self.trace.details
-            if source is not None:
-                return arithmetic_of_profile(self.trace, source.calls(), source.graphs())
-            return arithmetic.arithmetic(self.trace, self.outputs, self.graph)
-
-        return self._once("arithmetic", compute)
+        source = self.trace.details
+        if source is not None:
+            return arithmetic_of_profile(self.trace, source.calls(), source.graphs())
+        return arithmetic.arithmetic(self.trace, self.outputs, self.graph)
 
     @property
+    @_cached
     def layers_of_ops(self) -> layer_of_each_op.PlacedOps:
         """The layer of each op. The graph is read only if it may give a layer to ops whose names give none."""
-
-        def compute() -> layer_of_each_op.PlacedOps:
-            placed = layer_of_each_op.placed_ops(self.trace, self.work)
-            if not layers_by_graph.may_be_placed(self.trace, self.work, placed).any():
-                return placed
-            return layers_by_graph.with_graph(self.trace, self.work, placed, self._static_graph())
-
-        return self._once("layers of ops", compute)
+        placed = layer_of_each_op.placed_ops(self.trace, self.work)
+        if not layers_by_graph.may_be_placed(self.trace, self.work, placed).any():
+            return placed
+        return layers_by_graph.with_graph(self.trace, self.work, placed, self._static_graph())
 
     @property
     def edges(self) -> critical_path.Edges:
@@ -169,14 +167,11 @@ class Answers:
         return self._once("path nodes", lambda: critical_path.path_of(self.trace, self.edges))
 
     @property
+    @_cached
     def slack(self) -> Float64:
         """[n] The slack in ns; -1 if not known: for repeats, and for all nodes if the trace has no dependencies."""
-
-        def compute() -> Float64:
-            is_known = self.graph.source != "none"
-            return critical_path.slack_of(self.trace, self.edges) if is_known else np.full(self.trace.n, -1.0)
-
-        return self._once("slack", compute)
+        is_known = self.graph.source != "none"
+        return critical_path.slack_of(self.trace, self.edges) if is_known else np.full(self.trace.n, -1.0)
 
     @property
     def outputs(self) -> outputs_and_memory.Outputs:
@@ -188,17 +183,14 @@ class Answers:
         return self._resources[1]
 
     @property
+    @_cached
     def tensors(self) -> memory.StepTensors:
         """The tensors of the step: a profile's allocations if it recorded some, else the buffers of the outputs in the trace."""
-
-        def compute() -> memory.StepTensors:
-            source = self.trace.details
-            recorded = source.allocations() if source is not None else None
-            if source is None or recorded is None or not len(recorded.time):
-                return memory.use(self.trace, self.outputs, self.graph)
-            return allocations.lives(self.trace, recorded, source.origin)
-
-        return self._once("tensors", compute)
+        source = self.trace.details
+        recorded = source.allocations() if source is not None else None
+        if source is None or recorded is None or not len(recorded.time):
+            return memory.output_buffers(self.trace, self.outputs, self.graph)
+        return allocations.allocated_tensors(self.trace, recorded, source.origin)
 
     @property
     def curves(self) -> list[messages.MemoryCurve]:
@@ -213,26 +205,24 @@ class Answers:
     def findings(self) -> list[Finding]:
         return self._once("findings", lambda: findings_of(self.trace, self.context))
 
+    @_cached
     def on_critical_path(self) -> Bool:
         """[n] whether each node is on the critical path."""
-
-        def compute() -> Bool:
-            marks = np.zeros(self.trace.n, bool)
-            marks[self.path.node] = True
-            return marks
-
-        return self._once("critical", compute)
+        marks = np.zeros(self.trace.n, bool)
+        marks[self.path.node] = True
+        return marks
 
     # ------------------------------------------------------------------------------------------------------ answers
     # Inside the class, `ops` means the method once it is defined. So defaults use imported constants (MAX_OPS), not ops.MAX_ROWS.
 
     def timeline(self) -> messages.Timeline:
-        """Return what the page draws. ``critical`` is all 0 until another answer has computed the critical path.
+        """Return the message from which the page draws the trace.
 
-        The path needs the graph. Reading the graph would take most of the time until the page shows the timeline.
+        ``critical`` is all 0 until another answer has computed the critical path, which needs the graph. Reading the graph would
+        take most of the time until the page shows the timeline.
         """
         with self._lock:
-            marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
+            marks = self.on_critical_path() if "on_critical_path" in self._computed else np.zeros(self.trace.n, bool)
             return timeline_lanes.timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
     def verdict(self, watched: Watched | None = None, other_traces: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
@@ -256,14 +246,11 @@ class Answers:
 
     def ops(self, by: By = "type", limit: int = MAX_OPS) -> messages.OpStatistics:
         ops.check_grouping(by)
-
-        def compute() -> messages.OpStatistics:
-            return ops.op_statistics(self.trace, by, self.findings(), self.work, limit, self.arithmetic)
-
-        return self._once(f"ops {by} {limit}", compute)
+        inputs = self.trace, by, self.findings(), self.work, limit
+        return self._once(f"ops {by} {limit}", lambda: ops.op_statistics(*inputs, self.arithmetic))
 
     def layers(self, of: Literal["time", "memory"] = "time", limit: int = MAX_LAYERS) -> Layers:
-        """Return the layers. ``of``: what is measured. Callers pass it by keyword, with the name that the URL uses."""
+        """Return the layers. ``of``: the measured quantity. Callers pass it by keyword, with the name that the URL uses."""
 
         def compute() -> Layers:
             inputs = self.trace, self.work, self.layers_of_ops
@@ -297,11 +284,7 @@ class Answers:
 
     def memory(self, limit: int = MAX_TENSORS) -> messages.Memory:
         """Return the memory use of each allocator and its largest tensors. ``limit``: maximum number of tensors."""
-
-        def compute() -> messages.Memory:
-            return memory.memory(self.tensors, self.memory_stats, self.findings(), limit)
-
-        return self._once(f"memory {limit}", compute)
+        return self._once(f"memory {limit}", lambda: memory.memory(self.tensors, self.memory_stats, self.findings(), limit))
 
     def communication(self) -> messages.Communication:
         return self._once(
@@ -346,7 +329,7 @@ class Answers:
         with self._lock:
             self._check(index)
             small = self.trace.n <= MAX_NODES_FOR_SLACK
-            critical = bool(self.on_critical_path()[index]) if small or "critical" in self._computed else False
+            critical = bool(self.on_critical_path()[index]) if small or "on_critical_path" in self._computed else False
             slack = float(self.slack[index]) if small or "slack" in self._computed else -1.0
             slack_ns = slack if slack >= 0 else None
             return node_details.node_detail(

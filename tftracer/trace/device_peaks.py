@@ -1,4 +1,4 @@
-"""The peak rates of a device, from what is known about it.
+"""The peak rates of a device, from its descriptions by the trace and by TensorFlow.
 
 A rate is the FLOPs of one multiprocessor per clock cycle, by compute capability, times the number of multiprocessors, times the
 clock rate. A multiply and an add are two FLOPs. Rates are for dense matrices: tensor cores are twice as fast with matrices
@@ -19,7 +19,7 @@ from tftracer.contract.machine import GpuDevice
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a trace says about a device. None or "": the trace does not say it."""
+    """A trace's description of a device. None or "": not in the trace."""
 
     vendor: str = ""  # "Nvidia", "AMD"
     compute_capability: str = ""  # "7.0"
@@ -96,7 +96,7 @@ _DTYPES = ("float64", "float32", "float16", "bfloat16")
 
 
 def peaks_of(hardware: Hardware | None, device: GpuDevice | None = None) -> Peaks:
-    """Look up the peaks of a GPU. ``hardware``: what the trace says about it; ``device``: TensorFlow's description of it."""
+    """Look up the peaks of a GPU. ``hardware``: the trace's description of it; ``device``: TensorFlow's."""
     known = hardware or Hardware()
     name = device["name"] if device else ""
     capability = known.compute_capability or (device["compute_capability"] if device else "")

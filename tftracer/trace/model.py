@@ -31,7 +31,7 @@ UNKNOWN_TIME = -1
 
 
 class DeviceKind(enum.Enum):
-    """What one device name of step_stats stands for."""
+    """The kind of device that a name in step_stats stands for."""
 
     CPU = "cpu"
     GPU = "gpu"  # a GPU's op entries: launches on the host
@@ -59,7 +59,7 @@ class Device:
 
 
 class NodeKind(enum.IntEnum):
-    """What a node's time is spent on. The page gets these values in the timeline's ``kind`` column."""
+    """The kind of work that a node's time is spent on. The page gets these values in the timeline's ``kind`` column."""
 
     COMPUTE = 0  # an op that runs on its device, or a GPU kernel
     COMMUNICATION = 1  # between processes or devices: RecvTensor, Send/Recv, Horovod, NCCL, collectives, DDL
@@ -128,7 +128,7 @@ class Calls:
 
 
 class NodeSource(Protocol):
-    """What a source knows about nodes beyond the columns."""
+    """Reads further details of nodes from the trace's source."""
 
     def facts(self, node: int) -> list[tuple[str, str]]:
         """Return (name, value) pairs that users read."""
@@ -194,7 +194,7 @@ class Trace:
     bytes_moved: Int64  # [n] payload of a RecvTensor or memcpy, else 0
     partition_graphs: list[Span] = field(default_factory=list)
     cost_graph: Span | None = None
-    #: What the decoder could not read: a code of verdict/findings.py, or ``code: details``.
+    #: Parts that the decoder could not read: each a code of verdict/findings.py, or ``code: details``.
     notes: list[str] = field(default_factory=list)
     source: str = "run_metadata"  # or "xspace", or "job" for several processes' traces merged into one
     launch: Int64 | None = None  # [n] the node that launched each, -1: none; None: not known (physical_devices.py)
@@ -308,7 +308,7 @@ class SlowTime(TypedDict):
 
 
 class Watched(TypedDict):
-    """What the watch for slow steps (slow/watch) found about a step; may arrive after the trace. Fields: see ``TraceContext``."""
+    """Facts from the watch for slow steps (slow/watch); may arrive after the trace. Fields: see ``TraceContext``."""
 
     between_lines: str
     sampled_gc: float
@@ -319,7 +319,7 @@ class Watched(TypedDict):
 
 @dataclass
 class TraceContext:
-    """What is known about a trace besides its bytes. None: not known."""
+    """Facts about a trace that are not in its bytes. None: not known."""
 
     step: int | None = None
     step_s: float | None = None  # wall time of the traced session.run
@@ -334,12 +334,12 @@ class TraceContext:
     turn_lines: str = ""  # the lines of whole steps and the time between them, if steps run Python of the script
     #: The script's thread that had Python's lock in several slow steps of the run: "thread loader, in load() (a.py:3)".
     lock_holder: str = ""
-    input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
-    input_advice: str = ""  # what to change in the input pipeline
+    input_text: str = ""  # the limit of the input pipeline just before the trace, in words; "": none, or not known
+    input_advice: str = ""  # advice on the input pipeline
     #: Time of the largest part of the training outside usual steps (such as checkpoints), as a share of the time since the first
     #: step. None: too small to name, or not known.
     beside_share: float | None = None
-    beside_text: str = ""  # what that part is; of slow steps, their largest known cause
+    beside_text: str = ""  # name of that part; for slow steps, their largest known cause
     beside_kind: str = ""  # the kind of that part (contract/ledger.py)
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, if it was slow
     feeds: int | None = None  # number of tensors that each step of the run is fed
@@ -363,7 +363,7 @@ class TraceContext:
     device_pattern: str = ""  # the user's pattern of devices to show
     rank: int | None = None
     title: str = ""  # the run's title, for headings
-    findings: list[Finding] = field(default_factory=list)  # tell what an imported file lacks; every answer includes them
+    findings: list[Finding] = field(default_factory=list)  # about parts that an imported file lacks; every answer includes them
 
     @property
     def watched(self) -> Watched:

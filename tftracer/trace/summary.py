@@ -23,7 +23,7 @@ WIDTH = 100
 def summarize(answers: Answers, other_traces: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Return the summary as JSON-serializable values: verdict, budget, top ops, critical path, links, findings. None: not known.
 
-    ``other_traces``: what the verdict uses of the run's other traces (``Answers.verdict``).
+    ``other_traces``: as for ``Answers.verdict``.
     """
     trace, context = answers.trace, answers.context
     path = answers.critical_path()

@@ -8,7 +8,7 @@ other slice covers it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Lane, LaneKind, Timeline
 from tftracer.trace.arrays.columns import column, narrow, strings
-from tftracer.trace.arrays.intervals import running_and_predecessors
+from tftracer.trace.arrays.intervals import concatenated, running_and_predecessors
 from tftracer.trace.arrays.linear_regex import Pattern
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
@@ -39,9 +39,9 @@ _KINDS: dict[DeviceKind, LaneKind] = {
 class Layout:
     """The nodes of each row: row r has order[row_offsets[r] : row_offsets[r + 1]], sorted by start."""
 
-    lanes: list[Lane] = field(default_factory=list)
-    order: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # [slices] node indices by (row, start)
-    row_offsets: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(1, np.uint32))  # [rows + 1]
+    lanes: list[Lane]
+    order: Int64  # [slices] node indices by (row, start)
+    row_offsets: npt.NDArray[np.uint32]  # [rows + 1]
 
 
 def timeline(
@@ -64,7 +64,7 @@ def timeline(
         "origin_ns": str(trace.origin_ns),
         "duration_ns": float(trace.duration_ns),
         "lanes": laid_out.lanes,
-        "row_offsets": column(laid_out.row_offsets.astype(np.uint32)),
+        "row_offsets": column(laid_out.row_offsets),
         "start": column(start.astype(np.float64)),
         "duration": column(duration.astype(np.float64 if wide else np.uint32)),
         "delay": column(delay.astype(np.float32)),
@@ -109,11 +109,9 @@ def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
         orders.append(order)
         counts.append(per_row)
         first_row += len(per_row)
-    if not lanes:
-        return Layout()
     offsets = np.zeros(first_row + 1, np.uint32)
-    np.cumsum(np.concatenate(counts), out=offsets[1:])
-    return Layout(lanes, np.concatenate(orders), offsets)
+    np.cumsum(concatenated(counts), out=offsets[1:])
+    return Layout(lanes, concatenated(orders), offsets)
 
 
 def _selected(devices: list[Device], pattern: str) -> list[int]:

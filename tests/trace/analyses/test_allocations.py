@@ -5,7 +5,7 @@ from __future__ import annotations
 import plain_protobuf
 from plain_protobuf import Event
 
-from tftracer.trace.analyses.allocations import Lives
+from tftracer.trace.analyses.allocations import AllocatedTensors
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 
@@ -42,7 +42,7 @@ def test_a_tensor_belongs_to_the_op_that_allocated_it_and_lives_until_its_addres
     freed = [t for t in tensors if t["free_ns"] < trace.duration_ns]
     assert freed
     curve, lived = answers.memory()["curves"][0], answers.tensors
-    assert isinstance(lived, Lives)
+    assert isinstance(lived, AllocatedTensors)
     alive = lived.alive(curve)
     assert len(alive)
     assert (lived.time[lived.alloc_event[alive]] <= curve["peak_ns"]).all() and (lived.free_ns[alive] > curve["peak_ns"]).all()

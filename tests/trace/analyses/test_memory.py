@@ -124,7 +124,7 @@ def test_a_step_by_hand() -> None:
         [N("a", "MatMul", 0, 10), N("b", "Relu", 10, 20), N("c", "Sum", 20, 30), N("r", "Sum", 0, 9, STREAM_ALL, NodeKind.REPEAT)]
     )
     made = outputs([(0, 0, 100, 7), (1, 0, 100, 7), (2, 0, 50, 0), (3, 0, 999, 0)])  # b hands a's buffer on
-    used = memory_.use(trace, made, with_slots([(0, 1, 0), (1, 2, 0)]))  # type: ignore[arg-type]
+    used = memory_.output_buffers(trace, made, with_slots([(0, 1, 0), (1, 2, 0)]))  # type: ignore[arg-type]
     answer = memory(used, held(4, {1: 30}), [])
     (only,) = answer["curves"]
     assert (only["allocator"], only["device"], only["peak_bytes"], only["peak_ns"]) == ("cpu", CPU, 150, 20)
@@ -158,7 +158,7 @@ def test_where_not_all_tensors_are_listed_the_answer_says_how_many_there_are() -
     """The largest are listed; they hold less than what is alive, and the others the rest."""
     nodes = [N(f"n{i}", "Mul", i, 100) for i in range(8)]
     trace, made = make_trace(nodes), outputs([(i, 0, 10 * (i + 1), 0) for i in range(8)])
-    used = memory_.use(trace, made, with_slots([]))  # type: ignore[arg-type]
+    used = memory_.output_buffers(trace, made, with_slots([]))  # type: ignore[arg-type]
     answer = memory(used, held(8), [], limit=3)
     assert (answer["tensors_total"], [t["bytes"] for t in answer["tensors"]]) == (8, [80, 70, 60])
     assert answer["curves"][0]["peak_bytes"] == sum(10 * (i + 1) for i in range(8))
@@ -166,7 +166,7 @@ def test_where_not_all_tensors_are_listed_the_answer_says_how_many_there_are() -
 
 def test_a_trace_without_outputs_has_no_curves() -> None:
     trace, none = make_trace([]), outputs([])
-    answer = memory(memory_.use(trace, none, make_graph([])), held(0), [])  # type: ignore[arg-type]
+    answer = memory(memory_.output_buffers(trace, none, make_graph([])), held(0), [])  # type: ignore[arg-type]
     assert (answer["curves"], answer["tensors"], answer["temporary"]) == ([], [], [])
 
 

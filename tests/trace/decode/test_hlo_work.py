@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tftracer.trace.decode.hlo import Module, hlo_kind, hlo_messages
-from tftracer.trace.decode.hlo_work import hlo_flops
+from tftracer.trace.decode.hlo_work import computed
 
 
 def test_ops_that_differ_in_their_numbers_alone_are_of_one_type() -> None:
@@ -26,4 +26,4 @@ def test_the_zeros_of_a_transposed_convolutions_input_are_no_work(dilation: int)
     for _ in range(2):
         result.window.dimensions.add(base_dilation=dilation)
     module = Module({"convolution.1": result}, {1: kernel, 2: image, 3: result})
-    assert hlo_flops(module, "convolution.1") == 2 * (8 * 8 * 3) * (3 * 3 * 5) / dilation**2
+    assert computed(module, "convolution.1").flops == 2 * (8 * 8 * 3) * (3 * 3 * 5) / dilation**2

@@ -25,7 +25,7 @@ def test_the_leading_fields_of_many_messages_are_those_of_each(sizes: list[list[
     end = np.cumsum([len(part) for part in encoded], dtype=np.int64)
     start = np.concatenate([np.zeros(1, np.int64), end])[: len(end)]
     read: list[list[tuple[int, ...]]] = [[] for _ in sizes]
-    for columns in leading_fields(Window(raw, 0, len(raw)), start, end, 4):
+    for columns in leading_fields(Window(raw, 0, len(raw)), start, end):
         for row, *rest in zip(*(column.tolist() for column in columns)):
             read[row].append(tuple(rest))
     for row, one in enumerate(read):

@@ -23,8 +23,8 @@ _GPU = re.compile(r"GPU_(\d+)_bfc")
 
 
 @dataclass(frozen=True)
-class Lives(StepTensors):
-    """The tensors of a profile that lived longer than 0 ns, on the trace's clock."""
+class AllocatedTensors(StepTensors):
+    """The tensors that a profile's allocators held, and that lived longer than 0 ns, on the trace's clock."""
 
     recorded: Allocations
     time: Int64  # [events] ns since the trace's origin
@@ -40,7 +40,7 @@ class Lives(StepTensors):
         return np.flatnonzero(of_curve & (self.time[self.alloc_event] <= curve["peak_ns"]) & (self.free_ns > curve["peak_ns"]))
 
     def at_peak(self) -> Alive:
-        """Return what is alive at the highest peak. Memory from before the profile is one piece without an op."""
+        """Return the memory that is alive at the highest peak. Memory from before the profile is one piece without an op."""
         peak = self.curves[0]
         event = self.alloc_event[self.alive(peak)]
         size = self.recorded.bytes[event].astype(np.float64)
@@ -69,7 +69,7 @@ class Lives(StepTensors):
         }
 
 
-def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
+def allocated_tensors(trace: Trace, recorded: Allocations, origin: int) -> AllocatedTensors:
     """Compute the lives of all tensors. ``origin``: the profile's time at the trace's time 0."""
     time = np.clip(recorded.time - origin, 0, trace.duration_ns)
     alloc_event = np.flatnonzero(~recorded.is_freed)
@@ -78,7 +78,7 @@ def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
     alloc_event, free_ns = alloc_event[lived], free_ns[lived]
     curves = [curve_message(held) for held in _held_bytes(recorded, time)]
     largest = np.argsort(-recorded.bytes[alloc_event], kind="stable")
-    return Lives(trace, curves, largest, recorded, time, alloc_event, free_ns)
+    return AllocatedTensors(trace, curves, largest, recorded, time, alloc_event, free_ns)
 
 
 def _free_times(allocations: Allocations, time: Int64, alloc_event: Int64, end: int) -> Int64:

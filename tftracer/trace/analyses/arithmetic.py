@@ -19,11 +19,11 @@ from tftracer.trace.analyses.flop_formulas import Call, flops_of
 from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.analyses.memory_traffic import Rules
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
-from tftracer.trace.arrays.intervals import is_in, paced
-from tftracer.trace.arrays.strings import Hasher, numbered
+from tftracer.trace.arrays.intervals import paced
+from tftracer.trace.arrays.strings import Hasher, find, numbered
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
-from tftracer.trace.decode.tensor_shapes import element_bytes
+from tftracer.trace.decode.tensor_shapes import RESOURCE, element_bytes
 from tftracer.trace.model import NodeKind, Trace
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ MAX_VALUE = 1e24
 #: The number of inputs that formulas may read: the weights of a BlockLSTM are its fifth input.
 MAX_INPUTS = 5
 
-_HOLDS_NO_DATA = (20,)  # tensorflow.DT_RESOURCE: reads through a resource are counted by the op's rule (memory_traffic.py)
 _MISSING = -1  # instead of a shape's code: the op has this input or output, but its shape is not known
 
 
@@ -79,12 +78,11 @@ class _Tensors:
     def of(cls, trace: Trace, outputs: Outputs, graph: Graph) -> _Tensors:
         elements = np.append(outputs.shapes.elements, np.nan)
         size = elements[outputs.shape] * element_bytes(outputs.dtype)
-        size[is_in(outputs.dtype, _HOLDS_NO_DATA)] = 0.0
+        size[outputs.dtype == RESOURCE] = 0.0  # reads through a resource are counted by the op's rule (memory_traffic.py)
         node, slot = outputs.node, outputs.slot
         tensors = cls(size, np.zeros(trace.n, np.int32), np.full(trace.n, -1, np.int64))
-        if "RecvTensor" in trace.ops:
-            sent = np.flatnonzero(~graph.control & (trace.op[graph.consumer] == list(trace.ops).index("RecvTensor")))
-            tensors.received[graph.consumer[sent]] = tensors.find(outputs, graph.producer[sent], graph.slot[sent])
+        sent = np.flatnonzero(~graph.control & (trace.op[graph.consumer] == find(trace.ops, b"RecvTensor")))
+        tensors.received[graph.consumer[sent]] = tensors.find(outputs, graph.producer[sent], graph.slot[sent])
         zeroth = np.flatnonzero(slot == 0)
         tensors.dtype[node[zeroth]] = outputs.dtype[zeroth]
         received = np.flatnonzero(tensors.received >= 0)
@@ -115,8 +113,10 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
     key[:, -1] = trace.op[rows]
     first_output = tensors.find(outputs, rows, np.zeros(len(rows), np.int64))
     key[:, -2] = _codes(outputs, first_output)
-    equations = _equations(graph, row_of, key)
     arguments = graph.arguments
+    equations = list(arguments.equations)
+    for number, nodes in enumerate(arguments.equations.values()):
+        key[row_of[nodes], MAX_INPUTS] = number
     known = arguments.position < MAX_INPUTS
     edge, position = arguments.edge[known], arguments.position[known]
     read = tensors.find(outputs, graph.producer[edge], graph.slot[edge])
@@ -135,13 +135,6 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
 def _codes(outputs: Outputs, output: Int64) -> Int64:
     """Return the codes of the shapes of some outputs; ``_MISSING`` for output -1."""
     return np.where(output >= 0, outputs.shape[np.maximum(output, 0)], _MISSING) if len(outputs.node) else output
-
-
-def _equations(graph: Graph, row_of: Int64, key: Int64) -> list[str]:
-    """Return the equations, and write their numbers into ``key``."""
-    for number, nodes in enumerate(graph.arguments.equations.values()):
-        key[row_of[nodes], MAX_INPUTS] = number
-    return list(graph.arguments.equations)
 
 
 def _distinct_rows(key: Int64) -> tuple[Int32, Int64]:

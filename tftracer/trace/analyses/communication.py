@@ -38,7 +38,7 @@ class Transfers:
 
     node: Int64
     link: Int64  # index into links
-    tensors: dict[int, Received]  # label code -> what the label says
+    tensors: dict[int, Received]  # label code -> the parsed label
     links: list[tuple[str, str]]  # source, destination
     without_link: Int64  # communicating nodes whose labels name no source and destination, such as collectives
 

@@ -25,7 +25,7 @@ The path needs a Python iteration for each of its nodes, slack one for each edge
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from tftracer.contract.trace import CriticalPath, OpRow, PathStep
 from tftracer.trace.analyses import ops, physical_devices, waits_for_threads
 from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.arrays.columns import Coded, Values, rows_of
+from tftracer.trace.arrays.groups import last_in_groups
 from tftracer.trace.arrays.intervals import batches, paced
 from tftracer.trace.arrays.types import Bool, Float64, Int8, Int32, Int64
 from tftracer.trace.model import Trace
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from tftracer.trace.analyses.dependencies import Graph
 
 MAX_STEPS = 20_000
-Reason = Literal["op", "transfer", "thread", "launch", "stream", "time", "start"]
-REASONS: tuple[Reason, ...] = ("op", "transfer", "thread", "launch", "stream", "time", "start")
+REASONS = ("op", "transfer", "thread", "launch", "stream", "time", "start")
 _OP, _TRANSFER, _THREAD, _LAUNCH, _STREAM, _TIME, _START = range(7)
 
 
@@ -73,15 +73,10 @@ def edges_of(trace: Trace, graph: Graph) -> Edges:
     producer = np.concatenate([p for p, _, _ in parts]).astype(np.int32)
     consumer = np.concatenate([c for _, c, _ in parts]).astype(np.int32)
     reason = np.concatenate([np.broadcast_to(np.int8(r), len(p)) for p, _, r in parts])
-    rank = _ranks(trace)
-    keep = (rank[producer] < rank[consumer]) & trace.counted[producer] & trace.counted[consumer]
-    return Edges(producer[keep], consumer[keep], reason[keep], rank)
-
-
-def _ranks(trace: Trace) -> Int64:
     rank = np.empty(trace.n, np.int64)
     rank[np.lexsort((trace.start, trace.end))] = np.arange(trace.n)
-    return rank
+    keep = (rank[producer] < rank[consumer]) & trace.counted[producer] & trace.counted[consumer]
+    return Edges(producer[keep], consumer[keep], reason[keep], rank)
 
 
 def _stream_order(trace: Trace) -> tuple[Int64, Int64]:
@@ -115,24 +110,14 @@ def _ended_before(trace: Trace, rank: Int64, counted: Int64, orphans: Int64) -> 
     at_once = (trace.scheduled >= 0) & (trace.start - trace.scheduled <= waits_for_threads.NEXT_OP_NS)
     ready = np.where(at_once, trace.scheduled, trace.start)[orphans]
     device, anywhere = trace.device.astype(np.int64), np.zeros(trace.n, np.int64)
-    assumed = np.full(len(orphans), -1, np.int64)
+    by_rank, assumed = counted[np.argsort(rank[counted])], np.full(len(orphans), -1, np.int64)
     for group, moment in ((device, ready), (anywhere, ready), (anywhere, trace.start[orphans])):
         todo = np.flatnonzero(assumed < 0)
-        if len(todo):
-            assumed[todo] = _last_ended(trace, rank, counted, group, orphans[todo], moment[todo])
+        node = orphans[todo]
+        at = last_in_groups(group[by_rank], trace.end[by_rank], group[node], moment[todo])
+        candidate = by_rank[at]
+        assumed[todo] = np.where((at >= 0) & (rank[candidate] < rank[node]), candidate, -1)
     return assumed
-
-
-def _last_ended(trace: Trace, rank: Int64, counted: Int64, group: Int64, nodes: Int64, moment: Int64) -> Int64:
-    """Return for each of ``nodes`` the counted node of the same group that ended last, but not after its moment; -1: none.
-
-    ``group``: [n] the group of each node of the trace. ``moment``: [nodes].
-    """
-    by_end = counted[np.lexsort((rank[counted], group[counted]))]
-    stride = trace.duration_ns + 1
-    at = np.searchsorted(group[by_end] * stride + trace.end[by_end], group[nodes] * stride + moment, "right") - 1
-    candidate = by_end[np.maximum(at, 0)]
-    return np.where((at >= 0) & (group[candidate] == group[nodes]) & (rank[candidate] < rank[nodes]), candidate, -1)
 
 
 def slack_of(trace: Trace, edges: Edges) -> Float64:

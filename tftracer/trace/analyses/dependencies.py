@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tftracer.trace.analyses import op_kinds
+from tftracer.trace.arrays.groups import last_in_groups, rows_of_groups
 from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Bool, Int32, Int64
 from tftracer.trace.decode.static_graph import Source, StaticGraph, static_graph
@@ -105,10 +106,6 @@ def dependencies(trace: Trace, static: StaticGraph | None = None) -> Graph:
 
 
 def _edges_of_static_graph(trace: Trace, static: StaticGraph) -> Graph:
-    if not len(static.producer):
-        none = np.zeros(0, np.int64)
-        complete = _complete(static, none, static.control)
-        return _graph(trace, none, none, none, static.source, complete, Arguments(none, none, {}))
     entity, edge, reader = static.entity, *_executions(static)
     writer = _latest(trace, entity, static.producer[edge], reader)
     keep = writer >= 0
@@ -132,10 +129,8 @@ def _arguments(static: StaticGraph, edge: Int64) -> Arguments:
     equations = {text: np.flatnonzero(is_in(static.entity, entities)) for text, entities in static.equations.items()}
     stop = np.cumsum(np.bincount(static.argument_edge, minlength=len(static.producer)))
     first = np.append(0, stop[:-1])
-    counts = stop[edge] - first[edge]
-    graph_edge = np.repeat(np.arange(len(edge)), counts)
-    position = first[edge][graph_edge] + np.arange(len(graph_edge)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return Arguments(graph_edge, static.argument_position[position], equations)
+    graph_edge, place = rows_of_groups(stop[edge] - first[edge])
+    return Arguments(graph_edge, static.argument_position[first[edge][graph_edge] + place], equations)
 
 
 def _graph(
@@ -163,9 +158,7 @@ def _executions(static: StaticGraph) -> tuple[Int64, Int64]:
         return np.arange(len(static.consumer)), _only(entity, timed)[static.consumer]
     stop = np.cumsum(total)
     order = timed[np.argsort(entity, kind="stable")]
-    counts = total[static.consumer]
-    edge = np.repeat(np.arange(len(counts)), counts)
-    position = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
+    edge, position = rows_of_groups(total[static.consumer])
     return edge, order[(stop - total)[static.consumer][edge] + position]
 
 
@@ -184,21 +177,10 @@ def _latest(trace: Trace, entity: Int64, producer: Int64, reader: Int64) -> Int6
     if len(timed) == int(entity.max(initial=-1)) + 1:  # a step without loops
         writer = _only(entity[timed], timed)[producer]
         return np.where((ready[writer] <= moment) | (trace.start[writer] < moment), writer, -1)
-    candidate = _last_at(entity, ready, producer, moment)
+    candidate = last_in_groups(entity, ready, producer, moment)
     missing = np.flatnonzero(candidate < 0)
-    candidate[missing] = _last_at(entity, trace.start, producer[missing], moment[missing] - 1)
+    candidate[missing] = last_in_groups(entity, trace.start, producer[missing], moment[missing] - 1)
     return candidate
-
-
-def _last_at(entity: Int64, time: Int64, wanted: Int64, moment: Int64) -> Int64:
-    """Return, for each wanted entity, its node with the latest ``time`` that is at most the moment; -1 if there is none."""
-    times = np.sort(time)
-    width = len(times) + 1
-    key = entity * width + np.searchsorted(times, time, "right")
-    order = np.argsort(key, kind="stable")
-    position = np.searchsorted(key[order], wanted * width + np.searchsorted(times, moment, "right"), "right") - 1
-    node = order[np.maximum(position, 0)]
-    return np.where((position >= 0) & (entity[node] == wanted), node, -1)
 
 
 def _backwards(trace: Trace, writer: Int64, reader: Int64) -> Bool:

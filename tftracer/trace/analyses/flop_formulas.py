@@ -154,9 +154,7 @@ def _sparse_times_dense(call: Call) -> float | None:
 
 
 FORMULAS: dict[str, Formula] = {
-    "MatMul": _matmul,
-    "BatchMatMul": _matmul,
-    "SparseMatMul": _matmul,
+    **dict.fromkeys(("MatMul", "BatchMatMul", "SparseMatMul"), _matmul),
     "Conv2D": _convolution(2),
     "Conv2DBackpropInput": _convolution(2, output=2),
     "Conv2DBackpropFilter": _convolution(2, kernel=None, output=2),
@@ -171,6 +169,5 @@ FORMULAS: dict[str, Formula] = {
     "LSTMBlockCell": _recurrent(0, 3),
     "BlockLSTM": _recurrent(1, 4),
     "BlockLSTMGrad": _recurrent(1, 4, times=2),
-    "GRUBlockCell": _recurrent(0, 2, 3),
-    "GRUBlockCellGrad": _recurrent(0, 2, 3),
+    **dict.fromkeys(("GRUBlockCell", "GRUBlockCellGrad"), _recurrent(0, 2, 3)),
 }

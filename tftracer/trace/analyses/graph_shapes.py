@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tftracer.trace.analyses.op_kinds import canonical
-from tftracer.trace.analyses.shape_rules import NodeInputs, Values, masks_of, possible, rule_of, shapes_in
+from tftracer.trace.analyses.shape_rules import NodeInputs, Values, known_shape, masks_of, possible, rule_of, shapes_in
 from tftracer.trace.analyses.strided_slice import sliced_values
 from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.labels import parse_input
-from tftracer.trace.decode.tensor_shapes import Shape
+from tftracer.trace.decode.tensor_shapes import RESOURCE, Shape
 from tftracer.trace.model import Tensor
 
 #: Maximum number of passes over the nodes. A loop's variables need a second pass, nested loops a third.
@@ -25,14 +25,14 @@ PASSES = 4
 MAX_NODES = 1 << 18
 _MAX_VALUES = 64  # the values of larger tensors are not computed
 _INTEGERS = {3: "<i4", 9: "<i8"}  # tensorflow.DataType of int32 and int64 -> NumPy's dtype
-_BOOL, _RESOURCE, _BOOLEAN_OPS = 10, 20, ("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalNot")
+_BOOL, _BOOLEAN_OPS = 10, ("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalNot")
 _HANDLES, _SHAPES = "_handle_shapes", "_output_shapes"
 _MERGES = ("Merge", "RefMerge")
 
 
 @dataclass
 class _Node:
-    """A node of the graph, and what is known about its outputs."""
+    """A node of the graph, with the known shapes and values of its outputs."""
 
     definition: Any  # NodeDef
     kind: str  # the canonical op type (op_kinds.py)
@@ -117,7 +117,7 @@ def _dtype(node: _Node, slot: int) -> int:
     if node.kind in _BOOLEAN_OPS:
         return _BOOL
     if node.handle is not None and node.kind != "ReadVariableOp":
-        return _RESOURCE
+        return RESOURCE
     for name in ("DstT", "out_type", "output_type", "dtype", "Tparams", "T"):
         if name in attributes and attributes[name].type:
             return int(attributes[name].type)
@@ -134,8 +134,7 @@ def _infer(nodes: dict[str, _Node], node: _Node) -> None:
     if _HANDLES in attributes and kind in ("_Arg", "_DeviceArg"):
         node.handle = next(iter(shapes_in(attributes[_HANDLES])), None)
     elif kind == "VarHandleOp" and "shape" in attributes:
-        shape = attributes["shape"].shape
-        node.handle = None if shape.unknown_rank else possible(tuple(dim.size for dim in shape.dim))
+        node.handle = known_shape(attributes["shape"].shape)
     elif kind in ("Identity", "Enter", "Switch"):
         node.handle = handle
     node_inputs = NodeInputs(
@@ -150,7 +149,7 @@ def _infer(nodes: dict[str, _Node], node: _Node) -> None:
 def _shapes(node: _Node, node_inputs: NodeInputs, handle: Shape) -> list[Shape]:
     kind, attributes = node.kind, node_inputs.attributes
     if kind == "Const":
-        return [possible(tuple(dim.size for dim in attributes["value"].tensor.tensor_shape.dim))]
+        return [known_shape(attributes["value"].tensor.tensor_shape)]
     if node.handle is not None and kind in ("_Arg", "_DeviceArg", "VarHandleOp"):
         return [()]
     if kind == "ReadVariableOp":
@@ -205,10 +204,9 @@ def _constant(tensor: Any) -> Values:
         return None
     size = int(elements)
     if tensor.tensor_content:
-        raw = tensor.tensor_content[: 16 * _MAX_VALUES]
-        values = np.frombuffer(
-            raw[: len(raw) // 8 * 8 if tensor.dtype == 9 else len(raw) // 4 * 4], _INTEGERS[tensor.dtype]
-        ).tolist()
+        dtype = np.dtype(_INTEGERS[tensor.dtype])
+        count = min(len(tensor.tensor_content) // dtype.itemsize, 2 * _MAX_VALUES)
+        values = np.frombuffer(tensor.tensor_content, dtype, count).tolist()
     else:
         values = list((tensor.int_val if tensor.dtype == 3 else tensor.int64_val)[: 2 * _MAX_VALUES])
         values += [values[-1] if values else 0] * (size - len(values))  # protobuf omits repeats of the last value

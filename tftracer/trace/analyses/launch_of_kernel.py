@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tftracer.trace.analyses.physical_devices import on_stream, runs_on
+from tftracer.trace.arrays.groups import last_in_groups
 from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
@@ -28,13 +29,9 @@ def launch_of(trace: Trace) -> Int32:
     code = _op_name_codes(trace, kernels, hosts)
     has_host = code >= 0
     kernels, code = kernels[has_host], code[has_host]
-    order = np.lexsort((trace.start[hosts], trace.name[hosts]))
-    hosts = hosts[order]
-    stride = trace.duration_ns + 1
-    host_key = trace.name[hosts].astype(np.int64) * stride + trace.start[hosts]
-    at = np.searchsorted(host_key, code.astype(np.int64) * stride + trace.start[kernels], "right") - 1
-    first = np.searchsorted(trace.name[hosts], code, "left")
-    result[kernels] = hosts[np.maximum(at, first)]
+    hosts = hosts[np.lexsort((trace.start[hosts], trace.name[hosts]))]
+    last = last_in_groups(trace.name[hosts], trace.start[hosts], code, trace.start[kernels])
+    result[kernels] = hosts[np.where(last >= 0, last, np.searchsorted(trace.name[hosts], code))]
     return result
 
 

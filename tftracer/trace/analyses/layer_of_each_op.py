@@ -27,8 +27,8 @@ from tftracer.trace.analyses.op_name_to_layer import (
 )
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.intervals import Numbering, is_in, paced
-from tftracer.trace.arrays.strings import StringTable, codes_in
+from tftracer.trace.arrays.intervals import Numbering, paced
+from tftracer.trace.arrays.strings import StringTable, codes_in, find
 from tftracer.trace.arrays.types import Bool, Int8, Int32, Int64
 from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.model import NodeKind, Trace
@@ -40,8 +40,8 @@ MAX_EXAMINED = 1 << 15
 
 VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
 
-# An op's *reading*: what its layer is read from. For the first four it is the scope, for the next two the name, for the last
-# one the label.
+# An op's *reading* says which text of the op gives its layer: the scope for the first four readings, the name for the next two,
+# the label for the last one.
 _COMPUTES, _UPDATES, _CONTROLS, _INPUT, _VARIABLE, _TRANSFER, _RECEIVED = range(7)
 _READINGS = 7
 
@@ -105,19 +105,18 @@ def _groups(trace: Trace, work: Work, limit: int) -> _Groups:
 
 
 def _readings(trace: Trace, work: Work) -> Int8:
-    """Return for each op of ``work`` its reading: what its layer is read from."""
+    """Return [work] the reading of each op."""
     reading_of_type = [_VARIABLE if op in VARIABLES else _UPDATES if is_update(op) else _COMPUTES for op in trace.ops]
     reading = np.array(reading_of_type or [0], np.int8)[work.op]
     kind = trace.kind[work.node]
     for node_kind, read in ((NodeKind.CONTROL, _CONTROLS), (NodeKind.INPUT, _INPUT), (NodeKind.COMMUNICATION, _TRANSFER)):
         reading[kind == node_kind] = read
-    received = [code for code, op in enumerate(trace.ops) if op == "RecvTensor"]
-    reading[is_in(work.op, received)] = _RECEIVED
+    reading[work.op == find(trace.ops, b"RecvTensor")] = _RECEIVED
     return reading
 
 
 def _texts(trace: Trace, scopes: StringTable, readings: Int64, codes: Int64) -> list[str]:
-    """Return the scope, name or label that each group is read from."""
+    """Return the scope, name or label that gives the layer of each group."""
     texts = np.empty(len(codes), object)
     is_received = readings == _RECEIVED
     for table, selected in (
@@ -134,12 +133,11 @@ def _place(reading: int, text: str, updating: frozenset[str]) -> Place:
         return Place((), "input")
     if reading == _VARIABLE:
         return place_of_variable(text)
-    if reading == _TRANSFER:
-        return place_of(text.rpartition("/")[0])._replace(phase="communication", optimizer="")
     if reading == _RECEIVED:
         received = parse_received(text)
-        producer = received.producer if received is not None else ""
-        return place_of(producer.rpartition("/")[0])._replace(phase="communication", optimizer="")
+        text = received.producer if received is not None else ""
+    if reading in (_TRANSFER, _RECEIVED):
+        return place_of(text.rpartition("/")[0])._replace(phase="communication", optimizer="")
     place = place_of(text, updating)
     return place._replace(phase="optimizer") if reading == _UPDATES and place.phase == "forward" else place
 

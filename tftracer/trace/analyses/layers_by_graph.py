@@ -42,7 +42,7 @@ def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) 
     """Place more ops in layers, by the graph."""
     unplaced = may_be_placed(trace, work, placed)
     variables = unplaced & _of_types(trace, work, VARIABLES)
-    entity, entities = graph.entity[work.node], len(graph.complete)  # an entity is what was executed, such as an op
+    entity, entities = graph.entity[work.node], len(graph.complete)  # an entity is an op on a device
     layer = np.zeros(entities, np.int64)  # _SEVERAL: the op reads gradients of several layers
     layer[entity] = placed.layer
     start = np.zeros(entities, np.int64)

@@ -169,7 +169,7 @@ class HeldBytes(NamedTuple):
 
 @dataclass(frozen=True)
 class StepTensors(ABC):
-    """The tensors of a step: the buffers of its outputs (``Use``), or a profile's allocations (``allocations.Lives``)."""
+    """The tensors of a step: buffers of its outputs (``OutputBuffers``), or a profile's allocations (``AllocatedTensors``)."""
 
     trace: Trace
     curves: list[MemoryCurve]  # of each allocator, highest peak first
@@ -181,7 +181,7 @@ class StepTensors(ABC):
 
     @abstractmethod
     def at_peak(self) -> Alive | None:
-        """Return what is alive at the highest peak; None if no memory is known."""
+        """Return the memory that is alive at the highest peak; None if no memory is known."""
 
     @abstractmethod
     def columns(self, shown: Int64, start: Int64) -> Columns:
@@ -189,8 +189,8 @@ class StepTensors(ABC):
 
 
 @dataclass(frozen=True)
-class Use(StepTensors):
-    """The buffers of a step."""
+class OutputBuffers(StepTensors):
+    """The buffers that hold the outputs of a step's ops."""
 
     outputs: Outputs
     lives: Lives
@@ -237,14 +237,15 @@ class Use(StepTensors):
         }
 
 
-def use(trace: Trace, outputs: Outputs, graph: Graph) -> Use:
+def output_buffers(trace: Trace, outputs: Outputs, graph: Graph) -> OutputBuffers:
     """Compute every buffer of the step, and the curves of its allocators."""
     lives = lifetimes(trace, outputs, graph)
     allocated = buffers(lives, outputs.ptr[lives.output])
     curves = [(place, curve_message(_held_bytes(trace, lives, allocated, place))) for place in range(len(lives.places))]
     curves.sort(key=lambda each: (-each[1]["peak_bytes"], each[1]["device"]))
     largest, last = np.lexsort((allocated.first, -allocated.bytes)), _last_of_buffers(trace, lives, allocated)
-    return Use(trace, [curve for _, curve in curves], largest, outputs, lives, allocated, [place for place, _ in curves], last)
+    messages, places = [curve for _, curve in curves], [place for place, _ in curves]
+    return OutputBuffers(trace, messages, largest, outputs, lives, allocated, places, last)
 
 
 def memory(tensors: StepTensors, held: MemoryStats, findings: list[Finding], limit: int = MAX_TENSORS) -> Memory:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tftracer.trace.arrays.strings import Hasher, StringTable, codes_in, numbered, table
+from tftracer.trace.arrays.groups import rows_of_groups
+from tftracer.trace.arrays.strings import Hasher, StringTable, codes_in, numbered, spans_in, table
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
 
@@ -74,8 +75,7 @@ def own_scopes(names: StringTable, name: Int32) -> tuple[Int32, StringTable]:
     """
     text = bytes(names.data)
     named = _named(names, text, name)
-    code, first = numbered(Hasher.random().spans(Window(text, 0, len(text)), named.begin, named.size))
-    scopes = table(text, named.begin[first], named.size[first])
+    code, scopes = spans_in(names, named.begin, named.size)
     scope_of_same_name = codes_in(scopes, text, named.begin, named.end - named.begin)
     scope = np.zeros(max(len(names), 1), np.int32)
     scope[named.code] = np.where(scope_of_same_name >= 0, scope_of_same_name, code)
@@ -91,8 +91,7 @@ def scopes_of(names: StringTable, name: Int32) -> Scopes:
     window = Window(text, 0, len(text))
     code, first = numbered(hasher.spans(window, begin, size))
     counts = np.where(size[first] > 0, (high - low)[first], 0)  # number of slashes in each scope and after it
-    inside = np.repeat(np.arange(len(first)), counts)
-    position = np.arange(len(inside)) - np.repeat(np.cumsum(counts) - counts, counts)
+    inside, position = rows_of_groups(counts)
     offset = begin[first][inside]
     ends = slashes[low[first][inside] + position]
     not_empty = ends > offset  # a name that begins with a slash has no scope with an empty name

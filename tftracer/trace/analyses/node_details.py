@@ -12,6 +12,7 @@ from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.dependencies import Graph
 from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.analyses.physical_devices import ON_DEVICE, runs_on
+from tftracer.trace.arrays.groups import rows_of_groups
 from tftracer.trace.arrays.intervals import distinct, is_in
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.labels import parse_input, parse_label, parse_received
@@ -73,9 +74,8 @@ def _same_name(trace: Trace, first: Bool, second: Bool) -> tuple[Int64, Int64]:
     key = parent[trace.device].astype(np.int64) * (len(trace.names) + 1) + trace.name
     others = others[np.lexsort((trace.start[others], key[others]))]
     low = np.searchsorted(key[others], key[nodes], "left")
-    counts = np.searchsorted(key[others], key[nodes], "right") - low
-    place = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(nodes, counts), others[np.repeat(low, counts) + place]
+    which, place = rows_of_groups(np.searchsorted(key[others], key[nodes], "right") - low)
+    return nodes[which], others[low[which] + place]
 
 
 def node_ref(trace: Trace, index: int) -> NodeRef:

@@ -41,7 +41,7 @@ ELEMENTWISE = re.compile(
 #: Kinds of ops that reduce several elements to one, such as by adding or comparing them.
 REDUCTIONS = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|L2Loss")
 #: Other kinds that XLA fuses with elementwise ops and reductions.
-_FUSED_TOO = re.compile(r"BiasAdd|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv")
+_ALSO_FUSED = re.compile(r"BiasAdd|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv")
 
 
 def canonical(op: str) -> str:
@@ -81,4 +81,4 @@ def family(op: str) -> str:
 
 def is_elementwise(kind: str) -> bool:
     """Return whether XLA fuses ops of this kind (``canonical``), because they compute little for each element that they read."""
-    return any(kinds.fullmatch(kind) for kinds in (ELEMENTWISE, REDUCTIONS, _FUSED_TOO))
+    return any(kinds.fullmatch(kind) for kinds in (ELEMENTWISE, REDUCTIONS, _ALSO_FUSED))

@@ -111,8 +111,7 @@ def self_times(trace: Trace) -> Float64:
     result = np.zeros(trace.n)
     node = np.flatnonzero(trace.counted)
     if len(node):
-        calls = np.array([op in CALLS for op in trace.ops])
-        running = ~calls[trace.op[node]] if calls.any() else None
+        running = ~trace.op_types_where(CALLS.__contains__)[trace.op[node]]
         share, alone = fair_shares(*_devices_in_sequence(trace, node), running)
         share += alone
         result[node] = share
@@ -278,7 +277,7 @@ class Sums(Rows):
     flops_and_bytes: FlopsAndBytes
 
 
-def _sums(work: Work, code: Int32, groups: int, arithmetic: Arithmetic | None = None) -> Sums:
+def _sums(work: Work, code: Int32, groups: int, arithmetic: Arithmetic | None) -> Sums:
     duration = work.duration.astype(np.float64)
 
     def added(weights: Float64) -> Float64:
@@ -340,6 +339,6 @@ def _with_ancestors(sums: Sums, scopes: Scopes, work: Work) -> Sums:
     longest = np.zeros(groups, np.int64)
     order = np.lexsort((-np.arange(len(direct_scope)), work.execution_ns[sums.longest[direct_scope]]))
     longest[key[order]] = sums.longest[direct_scope[order]]  # if an index occurs several times, the last write stays
-    count = added(sums.count).astype(np.int64)
-    total_and_self, device = (added(sums.total), added(sums.self_ns)), added(sums.device_ns)
-    return Sums(count, *total_and_self, device, added(sums.delay), added(sums.delays), longest, sums.flops_and_bytes.each(added))
+    count, flops_and_bytes = added(sums.count).astype(np.int64), sums.flops_and_bytes.each(added)
+    total, self_ns, device_ns, delay, delays = map(added, (sums.total, sums.self_ns, sums.device_ns, sums.delay, sums.delays))
+    return Sums(count, total, self_ns, device_ns, delay, delays, longest, flops_and_bytes)

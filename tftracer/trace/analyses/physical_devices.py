@@ -12,7 +12,7 @@ import numpy as np
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace
 
-#: Where kernels and copies of a GPU are recorded, as opposed to their launches on the host.
+#: Kinds of devices on which kernels and copies of a GPU are recorded. Their launches are on devices of the host.
 ON_DEVICE = (DeviceKind.STREAM, DeviceKind.MEMCPY)
 
 

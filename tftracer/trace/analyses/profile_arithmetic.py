@@ -21,10 +21,8 @@ from tftracer.trace.analyses.memory_traffic import Rules
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
 from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.arrays.types import Float64, Int32, Int64
-from tftracer.trace.decode.tensor_shapes import element_bytes, elements_of
+from tftracer.trace.decode.tensor_shapes import RESOURCE, element_bytes, elements_of
 from tftracer.trace.model import Calls, NodeKind, Tensor, Trace
-
-_RESOURCE = 20  # tensorflow.DT_RESOURCE
 
 
 def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()) -> Arithmetic:
@@ -103,7 +101,7 @@ def _sizes(tensors: list[Tensor]) -> Float64:
     """Return [tensors] bytes; 0 for a resource."""
     dtype = np.array([tensor.dtype for tensor in tensors], np.int32)
     size = elements_of([tensor.shape for tensor in tensors]) * element_bytes(dtype)
-    size[dtype == _RESOURCE] = 0.0
+    size[dtype == RESOURCE] = 0.0
     return size
 
 
@@ -112,7 +110,7 @@ def _dtypes(calls: Calls, input_of: Int64) -> Int32:
 
     If there is none, return the dtype of the first input that is no resource, because the two are usually equal.
     """
-    first = [next((tensor.dtype for tensor in tensors if tensor.dtype != _RESOURCE), 0) for tensors in calls.inputs]
+    first = [next((tensor.dtype for tensor in tensors if tensor.dtype != RESOURCE), 0) for tensors in calls.inputs]
     dtype = np.array([*first, 0], np.int32)[input_of]
     for node, outputs in calls.outputs.items():
         dtype[node] = outputs[0].dtype
@@ -125,8 +123,6 @@ def _add_hlo(calls: Calls, result: Arithmetic) -> None:
     ``is_matrix`` of such an op means that it has FLOPs, or that its FLOPs are not known: the compiled op may contain a matrix op.
     """
     compiled = np.flatnonzero(calls.hlo_of >= 0)
-    index = calls.hlo_of[compiled]
-    result.flops[compiled] = np.array([one.flops for one in calls.hlo], np.float64)[index]
-    result.bytes[compiled] = np.array([one.bytes for one in calls.hlo], np.float64)[index]
-    result.dtype[compiled] = np.array([one.dtype for one in calls.hlo], np.int32)[index]
+    flops, size, dtype = np.array(calls.hlo, np.float64).reshape(-1, 3)[calls.hlo_of[compiled]].T  # NaN for None
+    result.flops[compiled], result.bytes[compiled], result.dtype[compiled] = flops, size, dtype
     result.is_matrix[compiled] = result.flops[compiled] != 0

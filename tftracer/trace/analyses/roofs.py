@@ -88,11 +88,11 @@ def roofs_of(
     present = [groups[code] for code in distinct(executions.group).tolist()]
     for kind in sorted({kind_of(group) for group in present}):
         of_kind = [group for group in present if kind_of(group) == kind]
-        found: list[tuple[RoofSource, list[Roof], str]] = [("measured", *_measured(kind, of_kind, context))]
+        by_source: list[tuple[RoofSource, list[Roof], str]] = [("measured", *_measured(kind, of_kind, context))]
         if kind == "GPU":
-            found.append(("peak", *_peak(_peaks(trace, of_kind, context.gpu_devices))))
-        found.append(("best", *_best(kind, own, other_traces)))
-        for source, roofs, text in found:
+            by_source.append(("peak", *_peak(_peaks(trace, of_kind, context.gpu_devices))))
+        by_source.append(("best", *_best(kind, own, other_traces)))
+        for source, roofs, text in by_source:
             result.roofs += roofs
             result.words.append({"source": source, "device": kind, "text": text})
     return result

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from tftracer.trace.analyses.strided_slice import Masks, sliced_shape
-from tftracer.trace.decode.tensor_shapes import Shape
+from tftracer.trace.decode.tensor_shapes import Shape, dims_of
 
 #: Limits of valid shapes; TensorFlow's own limits are lower.
 MAX_DIMENSIONS, MAX_SIZE = 32, 1 << 62
@@ -283,8 +283,13 @@ def _attribute_shapes(node: NodeInputs) -> list[Shape]:
 
 
 def shapes_in(attribute: Any) -> list[Shape]:
-    """Return the shapes in an attribute; None for shapes that are not fully known."""
-    return [None if shape.unknown_rank else possible(tuple(dim.size for dim in shape.dim)) for shape in attribute.list.shape]
+    """Return the shapes in an attribute (``known_shape``)."""
+    return [known_shape(shape) for shape in attribute.list.shape]
+
+
+def known_shape(shape: Any) -> Shape:
+    """Return the sizes in a TensorShapeProto; None if one is unknown or impossible."""
+    return possible(dims_of(shape))
 
 
 def possible(shape: Shape) -> Shape:
@@ -304,14 +309,12 @@ _SHAPE_IS_INPUT_1 = ("Conv2DBackpropFilter", "Conv3DBackpropFilter", "DepthwiseC
 _RULES: dict[str, Rule] = {
     "MatMul": _matmul("transpose_a", "transpose_b"),
     "BatchMatMul": _matmul("adj_x", "adj_y"),
-    "Conv2D": _convolution(),
-    "Conv3D": _convolution(),
+    **dict.fromkeys(("Conv2D", "Conv3D"), _convolution()),
     "DepthwiseConv2dNative": _convolution(depthwise=True),
     **dict.fromkeys(_SHAPE_IS_INPUT_0, _shape_from_input(0)),
     **dict.fromkeys(_SHAPE_IS_INPUT_1, _shape_from_input(1)),
     "StridedSlice": _strided_slice,
-    "MaxPool": _pool,
-    "AvgPool": _pool,
+    **dict.fromkeys(("MaxPool", "AvgPool"), _pool),
     "Reshape": _reshape,
     "Transpose": _transpose,
     "Squeeze": _squeeze,
@@ -322,16 +325,11 @@ _RULES: dict[str, Rule] = {
     "Split": _split,
     "Pack": _pack,
     "Tile": _tile,
-    "Pad": _pad,
-    "PadV2": _pad,
+    **dict.fromkeys(("Pad", "PadV2"), _pad),
     "Einsum": _einsum,
-    "FusedBatchNormV3": _normalized,
-    "FusedBatchNorm": _normalized,
-    "FusedBatchNormGradV3": _normalized,
-    "SparseSoftmaxCrossEntropyWithLogits": _cross_entropy,
-    "SoftmaxCrossEntropyWithLogits": _cross_entropy,
+    **dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV3", "FusedBatchNormGradV3"), _normalized),
+    **dict.fromkeys(("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"), _cross_entropy),
     "IteratorGetNext": _attribute_shapes,
-    "Switch": lambda node: [node.shape(0)] * 2,
-    "RefSwitch": lambda node: [node.shape(0)] * 2,
+    **dict.fromkeys(("Switch", "RefSwitch"), lambda node: [node.shape(0)] * 2),
     "IdentityN": lambda node: list(node.shapes),
 }

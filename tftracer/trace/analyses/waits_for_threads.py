@@ -19,7 +19,8 @@ import re
 import numpy as np
 
 from tftracer.trace.analyses import physical_devices
-from tftracer.trace.arrays.intervals import running_and_predecessors
+from tftracer.trace.arrays.groups import last_in_groups
+from tftracer.trace.arrays.intervals import concatenated, running_and_predecessors
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace
 
@@ -40,7 +41,8 @@ def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
     """
     if trace.source == "xspace":
         return _right_after(trace)
-    nodes, before = [], []
+    nodes: list[Int64] = []
+    before: list[Int64] = []
     for member in _processes(trace):
         of_process = trace.counted & member[trace.device]
         node, previous = _previous(trace, of_process)
@@ -50,22 +52,18 @@ def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
         previous[late] = _ended_last(trace, np.flatnonzero(of_process), node[late])[0]
         nodes.append(node)
         before.append(previous)
-    empty = np.zeros(0, np.int64)
-    return np.concatenate([empty, *nodes]), np.concatenate([empty, *before])
+    return concatenated(nodes), concatenated(before)
 
 
 def _right_after(trace: Trace) -> tuple[Int64, Int64]:
     """Do the same for known threads. A node waited if it started within NEXT_OP_NS of the previous node's end on its thread."""
     on_host = trace.on_devices_where(_is_host)
     nodes = np.flatnonzero(trace.counted & on_host & ~_asynchronous(trace) & (trace.kind != NodeKind.INPUT))
-    thread = np.unique(trace.thread[nodes], return_inverse=True)[1].reshape(-1).astype(np.int64)
-    order = np.lexsort((trace.start[nodes], trace.end[nodes], thread))
-    stride = trace.duration_ns + 1
-    position = np.searchsorted((thread * stride + trace.end[nodes])[order], thread * stride + trace.start[nodes], "right") - 1
-    candidate = order[np.maximum(position, 0)]
-    previous = nodes[candidate]
-    waited = (position >= 0) & (thread[candidate] == thread) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS)
-    waited &= previous != nodes
+    nodes = nodes[np.lexsort((trace.start[nodes], trace.end[nodes]))]
+    thread = np.unique(trace.thread[nodes], return_inverse=True)[1].reshape(-1)
+    at = last_in_groups(thread, trace.end[nodes], thread, trace.start[nodes])
+    previous = nodes[at]
+    waited = (at >= 0) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS) & (previous != nodes)
     return nodes[waited], previous[waited]
 
 

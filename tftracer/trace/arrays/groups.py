@@ -1,4 +1,4 @@
-"""The largest values of a column, in total and per group of rows, without sorting all rows, which would be slow."""
+"""Columns whose rows are in groups: the largest and the latest row of each group, and the rows of groups of known sizes."""
 
 from __future__ import annotations
 
@@ -34,3 +34,30 @@ def largest_first(amount: Int64 | Float64, limit: int) -> Int64:
         rows = np.flatnonzero(amount >= np.partition(amount, len(amount) - limit)[len(amount) - limit])
     order = np.argsort(-amount[rows].astype(np.float64), kind="stable")
     return rows[order][:limit]
+
+
+def last_in_groups(group: Int64 | Int32, time: Int64, wanted: Int64 | Int32, moment: Int64) -> Int64:
+    """Return [wanted] the row of each wanted group with the latest time that is not after the moment; -1 if there is none.
+
+    Of rows with equal times, the last one. ``group``, ``time``: [rows]; ``moment``: [wanted].
+    """
+    if not len(time) or not len(moment):
+        return np.full(len(moment), -1, np.int64)
+    low = int(min(time.min(), moment.min()))
+    width = int(max(time.max(), moment.max())) - low + 1
+    if width * (int(max(group.max(), wanted.max())) + 2) < 1 << 63:
+        time, moment = time - low, moment - low
+    else:  # the product of groups and times would exceed int64: compare the ranks of times
+        times = np.sort(time)
+        width, time, moment = len(times) + 1, np.searchsorted(times, time, "right"), np.searchsorted(times, moment, "right")
+    key = group.astype(np.int64) * width + time
+    order = np.argsort(key, kind="stable")
+    at = np.searchsorted(key[order], wanted.astype(np.int64) * width + moment, "right") - 1
+    row = order[np.maximum(at, 0)]
+    return np.where((at >= 0) & (group[row] == wanted), row, -1)
+
+
+def rows_of_groups(sizes: Int64) -> tuple[Int64, Int64]:
+    """Return (group, position in the group) of each row of groups with these sizes."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return group, np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -90,12 +90,12 @@ class Pattern:
         return after
 
     def _repeat(self, node: Repeat, after: int) -> int:
-        if node.most is None:
+        if node.maximum is None:
             after = self._add(_Position([after]))
             self.positions[after].next.append(self._compile(node.body, after))
-        for _ in range(0 if node.most is None else node.most - node.least):
+        for _ in range(0 if node.maximum is None else node.maximum - node.minimum):
             after = self._add(_Position([after, self._compile(node.body, after)]))
-        for _ in range(node.least):
+        for _ in range(node.minimum):
             after = self._add(_Position([self._compile(node.body, after)]))
         return after
 

@@ -65,8 +65,8 @@ class Choice:
 @dataclass(frozen=True)
 class Repeat:
     body: Node
-    least: int
-    most: int | None  # None: without limit
+    minimum: int
+    maximum: int | None  # None: without limit
 
 
 Node = Union[CharSet, Assertion, Sequence, Choice, Repeat]
@@ -90,8 +90,8 @@ def parsed(text: str) -> tuple[Node, bool]:
     return _sequence(items, text, 0), bool(items.state.flags & re.IGNORECASE)
 
 
-def _refuse(what: str, text: str) -> NoReturn:
-    raise PatternError(f"{what} are not supported: {text!r}")
+def _refuse(syntax: str, text: str) -> NoReturn:
+    raise PatternError(f"{syntax} are not supported: {text!r}")
 
 
 def _sequence(items: Iterable[tuple[Any, Any]], text: str, depth: int) -> Sequence:
@@ -108,10 +108,10 @@ def _node(kind: Any, value: Any, text: str, depth: int) -> Node:
     if kind is sre.SUBPATTERN and not value[1] and not value[2]:
         return _sequence(value[3], text, depth + 1)
     if kind in (sre.MAX_REPEAT, sre.MIN_REPEAT):  # greedy or not: whether the text matches is the same
-        least, most, body = value
-        if max(least, 0 if most is sre.MAXREPEAT else most) > MAX_REPEAT:
+        minimum, maximum, body = value
+        if max(minimum, 0 if maximum is sre.MAXREPEAT else maximum) > MAX_REPEAT:
             _refuse(f"repeats of more than {MAX_REPEAT:,}", text)
-        return Repeat(_sequence(body, text, depth + 1), least, None if most is sre.MAXREPEAT else most)
+        return Repeat(_sequence(body, text, depth + 1), minimum, None if maximum is sre.MAXREPEAT else maximum)
     if kind is sre.ANY:
         return _ANY
     if kind in (sre.LITERAL, sre.NOT_LITERAL):

@@ -182,7 +182,9 @@ def _gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.ND
     out = np.empty(int(size.sum()) + _CHUNK, np.uint8)
     source, target = _chunks(text), _chunks(out)
     last_chunk = (min(int(size.max()), LONG) - 1) // _CHUNK * _CHUNK
-    for chunk in range(last_chunk, 0, -_CHUNK):  # from the last: what a chunk copies past a string's end is overwritten later
+    for chunk in range(
+        last_chunk, 0, -_CHUNK
+    ):  # from the last: the next copies overwrite bytes that were copied past a string's end
         rows = np.flatnonzero(size > chunk)
         target[place[rows] + chunk] = source[offset[rows] + chunk]
     target[place] = source[offset]

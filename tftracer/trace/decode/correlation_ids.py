@@ -28,9 +28,9 @@ class Launches:
         correlation = stat.number if stat else rows
         order = np.argsort(correlation, kind="stable")
         launches = cls(host, rows[order], correlation[order], {})
-        for plane_index, plane in enumerate(space.planes):
+        for plane in space.planes:
             if plane.is_device and len(rows):
-                launches.of_plane[plane_index] = launches._launched_on(plane)
+                launches.of_plane[plane.index] = launches._launched_on(plane)
         return launches
 
     def _launched_on(self, plane: Plane) -> tuple[Int64, Int64]:
@@ -38,13 +38,11 @@ class Launches:
         position = positions_in(self.correlation, stat.number)
         return rows[position >= 0], self.rows[position[position >= 0]]
 
-    def joined(self, plane_index: int) -> tuple[Int64, Int64]:
-        """Return (launched events of the device with plane index ``plane_index``, the host's events that launched them)."""
+    def joined(self, plane: Plane) -> tuple[Int64, Int64]:
+        """Return (launched events of the device's plane, the host's events that launched them)."""
         none = np.zeros(0, np.int64)
-        return self.of_plane.get(plane_index, (none, none))
+        return self.of_plane.get(plane.index, (none, none))
 
     def by_device(self, space: Space) -> list[tuple[str, Int64]]:
         """Return (device name, the host's events that launched work on it)."""
-        return [
-            (space.planes[plane_index].name, launches) for plane_index, (_, launches) in self.of_plane.items() if len(launches)
-        ]
+        return [(space.planes[index].name, launches) for index, (_, launches) in self.of_plane.items() if len(launches)]

@@ -46,7 +46,7 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
     end = concatenated(spans.ends) - window.low
     columns = {number: np.zeros((2, len(start)), np.int64) for number in (_NAME, _OP, _DEVICE)}
     inputs: list[tuple[Int64, Int64, Int64]] = []
-    for fields in leading_fields(window, start, end, _DEVICE):
+    for fields in leading_fields(window, start, end):
         for number, _, selected in of_kinds(fields, _TEXTS):
             row, offset, size = fields.row[selected], fields.offset[selected], fields.size[selected]
             if number == _INPUT:
@@ -80,39 +80,39 @@ def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int6
 _MAX_ONE_BY_ONE = 8  # up to this many messages are read one by one
 
 
-def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Iterator[Fields]:
-    """Yield the fields up to number ``last`` of the messages at start[i] : end[i], as ``wire.walk`` does.
+def leading_fields(window: Window, start: Int64, end: Int64) -> Iterator[Fields]:
+    """Yield the fields up to number ``_DEVICE`` of the NodeDefs at start[i] : end[i], as ``wire.walk`` does.
 
-    A message is read up to its first field with a higher number: protobuf writes fields in ascending order. When few messages
+    A NodeDef is read up to its first field with a higher number: protobuf writes fields in ascending order. When few messages
     are left, they are read one by one: one op with a thousand inputs would otherwise take a thousand rounds.
     """
     row = np.flatnonzero(start < end)
     at, stop = start[row], end[row]
     while len(row) > _MAX_ONE_BY_ONE:
         tag = window.bytes[at]
-        wanted = (tag < (last + 1) << 3) | (tag >= 0x80)
+        wanted = (tag < (_DEVICE + 1) << 3) | (tag >= 0x80)
         if not wanted.all():
             row, at, stop = row[wanted], at[wanted], stop[wanted]
         fields, at = next_fields(window, row, at, stop)
-        wanted = fields.number <= last
+        wanted = fields.number <= _DEVICE
         yield fields if wanted.all() else Fields(*(column[wanted] for column in fields))
         more = wanted & (at < stop)
         if not more.all():
             row, at, stop = row[more], at[more], stop[more]
     for one in zip(row.tolist(), at.tolist(), stop.tolist()):
-        fields_of_one = _fields_of_one(window, *one, last)
+        fields_of_one = _fields_of_one(window, *one)
         if fields_of_one:
             yield Fields(*np.array(fields_of_one, np.int64).T)
 
 
-def _fields_of_one(window: Window, row: int, at: int, stop: int, last: int) -> list[tuple[int, ...]]:
-    """Return the fields of one message up to number ``last``."""
+def _fields_of_one(window: Window, row: int, at: int, stop: int) -> list[tuple[int, ...]]:
+    """Return the fields of one NodeDef up to number ``_DEVICE``."""
     data = window.bytes[at:stop].tobytes()  # indexing bytes takes half as long as indexing an array
     base, end, at = at, stop - at, 0
     fields: list[tuple[int, ...]] = []
     while at < end:
         field, at = next_field(data, at, end, window.low + base)
-        if field.number > last:
+        if field.number > _DEVICE:
             break
         fields.append((row, field.number, field.wire, field.value & 0x7FFFFFFFFFFFFFFF, base + field.offset, field.size))
     return fields

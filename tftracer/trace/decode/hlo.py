@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
+from tftracer.trace.arrays.strings import Hasher
+from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.private_messages import BYTES, INT, Schema, message_classes
 from tftracer.trace.decode.xplane_reader import Space, decoded
+from tftracer.trace.decode.xplane_stats import Stat, alike
 
 PLANE = "/host:metadata"
 #: Maximum number of lines in the text of an HLO op and the computations that it calls.
@@ -60,7 +64,7 @@ _TYPES = [
     "?", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "tuple", "opaque", "c64", "bf16",
     "token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4",
 ]  # fmt: skip
-_TUPLE = 13
+TUPLE = 13
 
 
 @functools.lru_cache(maxsize=1)
@@ -100,7 +104,7 @@ class Module:
 
     def _line(self, instruction: Any) -> str:
         operands = ", ".join(
-            f"%{decoded(one.name)}" for number in instruction.operands if (one := self.by_id.get(number)) is not None
+            f"%{decoded(operand.name)}" for number in instruction.operands if (operand := self.by_id.get(number)) is not None
         )
         text = f"%{decoded(instruction.name)} = {shape_text(instruction.shape)} {decoded(instruction.opcode)}({operands})"
         metadata = instruction.metadata
@@ -108,12 +112,24 @@ class Module:
             "kind": decoded(instruction.fusion_kind),
             "custom_call_target": decoded(instruction.custom_call_target),
             "calls": ", ".join(
-                f"%{decoded(one.name)}" for number in instruction.called if (one := self.computations.get(number))
+                f"%{decoded(called.name)}" for number in instruction.called if (called := self.computations.get(number))
             ),
             "op_name": decoded(metadata.op_name),
             "source": f"{decoded(metadata.source_file)}:{metadata.source_line}" if metadata.source_file else "",
         }
         return text + "".join(f", {name}={value}" for name, value in extras.items() if value)
+
+
+#: Stats of the events that run an HLO op.
+HLO_STATS = ("hlo_op", "hlo_module", "program_id")
+
+
+def hlo_ops(stats: dict[str, Stat], rows: Int64) -> tuple[Int64, list[tuple[str, str, int]]]:
+    """Return ([rows] index of the op that each of these rows of ``stats`` ran, (op, module, program) of the distinct ops)."""
+    op, module, program = (stats[name].only(rows) for name in HLO_STATS)
+    hasher = Hasher.random()
+    group, first = alike(op.keys(hasher), module.keys(hasher), program.number.view(np.uint64))
+    return group, [(op.text(row), module.text(row), int(program.number[row])) for row in first.tolist()]
 
 
 def hlo_kind(hlo_op: str) -> str:
@@ -128,7 +144,7 @@ def _without_number(name: str, separator: str) -> str:
 
 def shape_text(shape: Any, depth: int = 0) -> str:
     """Format a shape: ``f32[32,10]``, ``(f32[2], s32[])``."""
-    if shape.element_type == _TUPLE and depth < 4:
+    if shape.element_type == TUPLE and depth < 4:
         return "(" + ", ".join(shape_text(part, depth + 1) for part in shape.tuple) + ")"
     name = _TYPES[shape.element_type] if 0 <= shape.element_type < len(_TYPES) else "?"
     return f"{name}[{','.join(map(str, shape.dimensions))}]"

@@ -6,42 +6,36 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from tftracer.trace.decode.hlo import Module
+from tftracer.trace.decode.hlo import TUPLE, Module
+from tftracer.trace.decode.tensor_shapes import ELEMENT_BYTES
 from tftracer.trace.decode.xplane_reader import decoded
+from tftracer.trace.model import Computed
 
 #: Limits: levels of nested tuples; computations that one fusion calls, directly or indirectly.
 _MAX_DEPTH, _MAX_COMPUTATIONS = 8, 100
-#: XLA's PrimitiveType -> (tensorflow.DataType, bytes of an element).
-_TYPES = {1: (10, 1), 2: (6, 1), 3: (5, 2), 4: (3, 4), 5: (9, 8), 6: (4, 1), 7: (17, 2), 8: (22, 4), 9: (23, 8)}
-_TYPES |= {10: (19, 2), 11: (1, 4), 12: (2, 8), 15: (8, 8), 16: (14, 2), 18: (18, 16), 19: (24, 1), 20: (25, 1)}
-_TUPLE = 13
+#: XLA's PrimitiveType -> tensorflow.DataType.
+_DTYPES = {1: 10, 2: 6, 3: 5, 4: 3, 5: 9, 6: 4, 7: 17, 8: 22, 9: 23, 10: 19, 11: 1, 12: 2, 15: 8, 16: 14, 18: 18, 19: 24, 20: 25}
 #: Ops that do no work themselves: they run other ops, which have events of their own, or only pass values on.
 _NO_WORK = ("while", "conditional", "tuple", "get-tuple-element", "parameter", "constant", "bitcast")
 #: Ops whose FLOPs are unknown.
 _UNKNOWN = ("custom-call", "call", "fft", "cholesky", "triangular-solve")
 
 
-def hlo_flops(module: Module, hlo_op: str) -> float | None:
-    """Return an op's FLOPs; None if they are unknown: the op is not in the module, calls a library, or lacks an operand."""
-    instruction = module.instructions.get(hlo_op)
-    return None if instruction is None else _flops(module, instruction, {})
+def computed(module: Module | None, hlo_op: str) -> Computed:
+    """Return the work of an op. The FLOPs of an op that calls a library, and of an op without an operand, are unknown."""
+    instruction = module.instructions.get(hlo_op) if module is not None else None
+    if module is None or instruction is None:
+        return Computed(None, None, 0)
+    dtype = _DTYPES.get(instruction.shape.element_type, 0)
+    return Computed(_flops(module, instruction, {}), _bytes(module, instruction), dtype)
 
 
-def hlo_bytes(module: Module, hlo_op: str) -> float | None:
+def _bytes(module: Module, instruction: Any) -> float | None:
     """Return the bytes of all distinct operands and of the result; 0 for an op without work, None if a size is unknown."""
-    instruction = module.instructions.get(hlo_op)
-    if instruction is None:
-        return None
     if decoded(instruction.opcode) in _NO_WORK:
         return 0.0
     operands = [module.by_id.get(number) for number in set(instruction.operands)]
     return _sum(None if one is None else _size(one.shape) for one in [*operands, instruction])
-
-
-def hlo_dtype(module: Module, hlo_op: str) -> int:
-    """Return the tensorflow.DataType of the result; 0 if it has none."""
-    instruction = module.instructions.get(hlo_op)
-    return 0 if instruction is None else _TYPES.get(instruction.shape.element_type, (0, 0))[0]
 
 
 def _sum(parts: Iterable[float | None]) -> float | None:
@@ -51,9 +45,9 @@ def _sum(parts: Iterable[float | None]) -> float | None:
 
 
 def _size(shape: Any, depth: int = 0) -> float | None:
-    if shape.element_type == _TUPLE and depth < _MAX_DEPTH:
+    if shape.element_type == TUPLE and depth < _MAX_DEPTH:
         return _sum(_size(part, depth + 1) for part in shape.tuple)
-    size = _TYPES.get(shape.element_type, (0, 0))[1]
+    size = ELEMENT_BYTES.get(_DTYPES.get(shape.element_type, 0))
     return _elements(shape.dimensions) * size if size else None
 
 

@@ -138,19 +138,13 @@ def _positions(text: npt.NDArray[np.uint8], byte: int) -> Int64:
 _NO_POSITIONS = np.zeros(0, np.int64)
 
 
-def _between_spaces(text: npt.NDArray[np.uint8], byte: int) -> Int64:
-    """Return all positions of a byte that has a space before it and after it."""
-    places = _positions(text[1:-1], byte) + 1
-    kept: Int64 = places[(text[places - 1] == 0x20) & (text[places + 1] == 0x20)]
-    return kept
-
-
 def _op_bounds(labels: StringTable) -> tuple[Int64, Int64]:
     """Return (end of the last ` = `, first parenthesis after it) of each label, as positions in ``labels.data``; -1: none."""
     label_start, label_end = labels.offsets[:-1], labels.offsets[1:]
     text = np.frombuffer(labels.data, np.uint8)
-    after_equals, parentheses = _between_spaces(text, 0x3D) + 2, _positions(text, 0x28)
-    after_equals, parentheses = np.append(after_equals, -1), np.append(parentheses, len(text))
+    equals, parentheses = _positions(text[1:-1], 0x3D) + 1, np.append(_positions(text, 0x28), len(text))
+    equals = equals[(text[equals - 1] == 0x20) & (text[equals + 1] == 0x20)]
+    after_equals = np.append(equals + 2, -1)
     begin = after_equals[np.searchsorted(after_equals[:-1], label_end, "right") - 1]
     complete = begin >= label_start + 3
     opened = parentheses[np.searchsorted(parentheses, begin)]

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.arrays.types import Bool, Int64, Rows
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, read_varints, varint, walk
 
 # field numbers of NodeExecStats (step_stats.proto)
 NAME, START_US, OP_START_US, OP_END_US, END_US, MEMORY, OUTPUT, LABEL, SCHEDULED_US, THREAD = range(1, 11)
 REFERENCED, MEMORY_STATS, START, OP_START, OP_END, END, SCHEDULED = range(11, 18)
-RESOURCES = (OUTPUT, MEMORY_STATS)  # what outputs_and_memory.py reads
+RESOURCES = (OUTPUT, MEMORY_STATS)  # the submessages that outputs_and_memory.py reads
 
 _TIMES = {START: START_US, OP_START: OP_START_US, OP_END: OP_END_US, END: END_US, SCHEDULED: SCHEDULED_US}
 _REPEATS = 8  # how many repeats of a field the fast pass reads; ``walk`` reads rows with more
@@ -27,8 +27,8 @@ _REPEATS = 8  # how many repeats of a field the fast pass reads; ``walk`` reads 
 _LARGEST_US = np.int64((1 << 63) // 1000 - 1)
 
 
-@dataclass
-class Messages:
+@dataclass(frozen=True)
+class Messages(Rows):
     """Submessages of nodes. ``row``: the row that each belongs to. ``start``, ``end``: where its bytes are in the window."""
 
     row: Int64
@@ -77,8 +77,10 @@ def read_messages(window: Window, start: Int64, end: Int64) -> dict[int, Message
         is_unread[rows] = True
         unread = Messages(rows, start[rows], end[rows])
         for number, parts in kept.items():
-            read = [Messages(*(column[~is_unread[part.row]] for column in vars(part).values())) for part in parts]
-            kept[number] = [*read, take(window, unread, {}, number, own=False)]
+            kept[number] = [
+                *(part.only(~is_unread[part.row]) for part in parts),
+                take(window, unread, {}, number, by_parent=True),
+            ]
     return {number: by_row(parts) for number, parts in kept.items()}
 
 
@@ -99,15 +101,15 @@ def take(
     messages: Messages,
     numbers: dict[int, Int64],
     inner: int,
-    own: bool = True,
+    by_parent: bool = False,
     spans: Mapping[int, tuple[Int64, Int64]] = {},
 ) -> Messages:
     """Read varints and strings of messages into columns, by field number; return the submessages with field number ``inner``.
 
-    If a field is repeated, its last value counts, as always in protobuf. ``own``: the columns have a row for each message.
-    Otherwise a message's row is ``messages.row``, the row of its parent.
+    If a field is repeated, its last value counts, as always in protobuf. The columns have a row for each message;
+    with ``by_parent``, a row for each parent (``messages.row``).
     """
-    rows = np.arange(len(messages.row)) if own else messages.row
+    rows = messages.row if by_parent else np.arange(len(messages.row))
     submessages: list[Messages] = []
     wanted = [*((number, VARINT) for number in numbers), *((number, LEN) for number in (*spans, inner) if number)]
     for fields in walk(window, messages.start, messages.end):

@@ -83,7 +83,7 @@ def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
         messages = read_messages(window, start, end)
         outputs.add(window, block.start, messages[OUTPUT])
         columns = {1: memory.temp_bytes[block], 3: memory.persistent_bytes[block]}  # temp_memory_size, persistent_memory_size
-        take(window, messages[MEMORY_STATS], columns, 0, own=False)
+        take(window, messages[MEMORY_STATS], columns, 0, by_parent=True)
     return outputs.columns(trace.raw), memory
 
 
@@ -106,12 +106,12 @@ class _Outputs:
         # NodeOutput: slot 1, tensor_description 3. TensorDescription: dtype 1, shape 2, allocation_description 4.
         tensors = take(window, outputs, {1: slot}, 3)
         shape = {2: (np.zeros(n, np.int64), np.full(n, _NO_SHAPE))}
-        allocations = take(window, tensors, {1: dtype}, 4, own=False, spans=shape)
+        allocations = take(window, tensors, {1: dtype}, 4, by_parent=True, spans=shape)
         self.shapes.append(_hashed(self.hasher, window, *shape[2]))
         # AllocationDescription: requested_bytes 1, allocated_bytes 2, allocator_name 3, ptr 6.
         numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 6)}
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
-        take(window, allocations, numbers, 0, own=False, spans=spans)
+        take(window, allocations, numbers, 0, by_parent=True, spans=spans)
         self.names.append(_hashed(self.hasher, window, *spans[3]))
         self.parts.append([outputs.row + first, np.clip(slot, 0, _MAX_SLOT), numbers[1], numbers[2], numbers[6], dtype])
 

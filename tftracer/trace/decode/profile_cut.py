@@ -33,24 +33,21 @@ def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:
 
 def _cut(space: Space, all_steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
     launches = Launches.of(space)
-    planes = [
-        _PlaneOfSteps(plane, *_steps_of_events(plane, plane_index, launches, all_steps))
-        for plane_index, plane in enumerate(space.planes)
-    ]
+    planes = [_PlaneOfSteps(plane, *_steps_of_events(plane, launches, all_steps)) for plane in space.planes]
     texts = {name: [text.encode() for text in getattr(space, name)] for name in ("hostnames", "errors", "warnings")}
     rest = plane_messages()["Space"](**texts).SerializeToString()
     for number, step in enumerate(all_steps):
         yield step, b"".join([*(message_field(_PLANES, plane.of_step(number)) for plane in planes), rest])
 
 
-def _steps_of_events(plane: Plane, plane_index: int, launches: Launches, all_steps: list[Step]) -> tuple[Int64, Int64]:
+def _steps_of_events(plane: Plane, launches: Launches, all_steps: list[Step]) -> tuple[Int64, Int64]:
     """Return [events] the first and the last step of each event; an event with last < first belongs to no step."""
     starts, ends = (np.array([getattr(step, side) for step in all_steps], np.int64) for side in ("start", "end"))
     events = plane.events
     if not plane.is_device or launches.host is None:
         return np.searchsorted(ends, events.start, "right"), np.searchsorted(starts, events.end, "right") - 1
     moment = events.start.copy()
-    launched, launch = launches.joined(plane_index)
+    launched, launch = launches.joined(plane)
     moment[launched] = launches.host.events.start[launch]
     step = np.searchsorted(starts, moment, "right") - 1
     return np.maximum(step, 0), step

@@ -43,8 +43,6 @@ _DISPLAY_NAMES = {
     "shm": "shared memory, bytes",
     "group_mem": "shared memory, bytes",
     "private_mem": "private memory, bytes",
-    "grid": "grid",
-    "block": "block",
     "occ_pct": "occupancy, %",
     "size": "bytes",
     "dest": "destination",
@@ -88,12 +86,12 @@ class ProfileDetails:
 
     def allocations(self) -> Allocations | None:
         """Return all allocations in the profile; None if it has no host plane."""
-        for plane_index, plane in enumerate(self._space.planes):
-            if plane.name == HOST:
-                nodes = np.flatnonzero(self.plane == plane_index)
-                by_row = nodes[np.argsort(self.row[nodes], kind="stable")]
-                return allocations_of(plane, self.row[by_row], by_row)
-        return None
+        host = self._space.plane(HOST)
+        if host is None:
+            return None
+        nodes = np.flatnonzero(self.plane == host.index)
+        by_row = nodes[np.argsort(self.row[nodes], kind="stable")]
+        return allocations_of(host, self.row[by_row], by_row)
 
     def calls(self) -> Calls:
         return calls_of(self._space, self._modules, self.plane, self.row)

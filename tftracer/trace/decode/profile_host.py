@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tftracer.trace.arrays.intervals import distinct, is_in, positions_in
-from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.device_names import parse_device
-from tftracer.trace.decode.hlo import Modules, hlo_kind
+from tftracer.trace.decode.hlo import HLO_STATS, Modules, hlo_kind, hlo_ops
 from tftracer.trace.decode.profile_nodes import Codes, Kinds, Nodes, innermost, of_kinds, outermost
 from tftracer.trace.decode.profile_steps import Step
 from tftracer.trace.decode.profile_threads import Owner, Owners
 from tftracer.trace.decode.xplane_reader import EAGER, HOST, STAGE, Plane
-from tftracer.trace.decode.xplane_stats import Stat, alike, having, stats_of, texts
+from tftracer.trace.decode.xplane_stats import Stat, having, stats_of, texts
 from tftracer.trace.model import Device, DeviceKind
 
 TF_DATA, XLA_HOST = "/host:CPU/tf.data", "/host:CPU/XLA"
@@ -35,13 +34,9 @@ _CONSUMED, _PRODUCED = "PrefetchConsume", "PrefetchProduce"
 class HostNodes:
     """The nodes of the host's events."""
 
-    op_rows: Int64  # events that are ops, ascending
-    op_nodes: Int64  # their nodes
+    op_rows: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # events that are ops, ascending
+    op_nodes: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # their nodes
     waits: list[tuple[Int64, Int64]] = field(default_factory=list)  # (nodes, the nodes that waited for them)
-
-    @classmethod
-    def none(cls) -> HostNodes:
-        return cls(*np.zeros((2, 0), np.int64))
 
 
 def op_of(name: str, display_name: str) -> tuple[str, str] | None:
@@ -62,7 +57,6 @@ def _stage_of(name: str, display_name: str) -> tuple[str, str] | None:
 def add_host(
     nodes: Nodes,
     plane: Plane,
-    plane_index: int,
     step: Step | None,
     launches_of: list[tuple[str, Int64]],
     modules: Modules,
@@ -86,16 +80,16 @@ def add_host(
     event_position = np.searchsorted(rows, started.event[has_event])
     end[event_position] = np.maximum(end[event_position], started.end[has_event])
     columns = {"device": device, "name": ops.name(rows), "op": ops.op(rows), "end": end}
-    added = nodes.add(plane, plane_index, rows, outside=owner == Owner.OTHER, **columns)
+    added = nodes.add(plane, rows, outside=owner == Owner.OTHER, **columns)
     started.nodes[has_event] = added[event_position]
     host_nodes = HostNodes(rows, added)
-    _add_without_event(nodes, plane, plane_index, owners, started)
+    _add_without_event(nodes, plane, owners, started)
     if len(staged):
         path, stage, apart = stages.name(staged), stages.op(staged), owners.apart(staged)
-        stage_nodes = nodes.add(plane, plane_index, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
+        stage_nodes = nodes.add(plane, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
         host_nodes.waits += _stage_waits(plane, staged, stage_nodes)
         host_nodes.waits += _op_waits(plane, staged, stage_nodes, host_nodes, started)
-    _add_xla(nodes, plane, plane_index, owners, modules, having(plane, "correlation_id")[0])
+    _add_xla(nodes, plane, owners, modules, having(plane, "correlation_id")[0])
     return host_nodes
 
 
@@ -150,7 +144,7 @@ def _without(rows: Int64, left_out: Int64) -> Int64:
     return rows[~is_in(rows, left_out)] if len(left_out) else rows
 
 
-def _add_without_event(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, started: _Started) -> None:
+def _add_without_event(nodes: Nodes, plane: Plane, owners: Owners, started: _Started) -> None:
     """Add the asynchronous ops that have no event of their own."""
     which = np.flatnonzero(started.event < 0)
     rows = started.row[which]
@@ -159,7 +153,7 @@ def _add_without_event(nodes: Nodes, plane: Plane, plane_index: int, owners: Own
     if (owner == Owner.INPUT).any():
         device[owner == Owner.INPUT] = nodes.device(INPUT)
     columns = {"device": device, "name": started.name[which], "op": started.op[which], "end": started.end[which]}
-    started.nodes[which] = nodes.add(plane, plane_index, rows, outside=owner == Owner.OTHER, **columns)
+    started.nodes[which] = nodes.add(plane, rows, outside=owner == Owner.OTHER, **columns)
 
 
 def _coded(codes: Codes, stat: Stat) -> Int64:
@@ -190,8 +184,7 @@ def _done(plane: Plane, produced: Stat) -> Int64:
 def _matching(keys: Int64, rows: Int64, wanted: Int64, has: Bool) -> Int64:
     """Return [wanted] the row with the same key, -1 for none."""
     order = np.argsort(keys, kind="stable")
-    found = np.append(rows[order], -1)[positions_in(keys[order], wanted)]
-    return np.where(has, found, -1)
+    return np.where(has, np.append(rows[order], -1)[positions_in(keys[order], wanted)], -1)
 
 
 def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, Int64]]:
@@ -212,7 +205,7 @@ def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, I
         pairs = [
             (by_producer[int(producer[i])], int(nodes[consumer[i]])) for i in matched.tolist() if int(producer[i]) in by_producer
         ]
-        waits.append((np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)))
+        waits.append(_columns(pairs))
     return waits
 
 
@@ -255,10 +248,16 @@ def _op_waits(plane: Plane, rows: Int64, nodes: Int64, ops: HostNodes, started: 
         fits = (started.step_id.number == step_id[part]) & (started.start <= start) & (started.end >= start)
         if fits.any():
             pairs.append((int(nodes[top[position]]), int(started.nodes[int(np.flatnonzero(fits)[0])])))
-    return [*waits, (np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))]
+    return [*waits, _columns(pairs)]
 
 
-def _add_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, modules: Modules, launches: Int64) -> None:
+def _columns(pairs: list[tuple[int, int]]) -> tuple[Int64, Int64]:
+    """Return the two columns of a list of pairs."""
+    first, second = np.array(pairs, np.int64).reshape(-1, 2).T
+    return first, second
+
+
+def _add_xla(nodes: Nodes, plane: Plane, owners: Owners, modules: Modules, launches: Int64) -> None:
     """Add the ops that XLA runs on the host: events that have an HLO op and launch nothing. Each HLO module has a device (a lane)
     of its own.
 
@@ -268,13 +267,9 @@ def _add_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, modul
     rows = rows[~is_in(rows, launches)]
     if not len(rows):
         return
-    stats, hasher = stats_of(plane, rows, ["hlo_op", "hlo_module", "program_id"]), Hasher.random()
-    hlo_op, module, program = (stats[name] for name in ("hlo_op", "hlo_module", "program_id"))
-    group, first = alike(hlo_op.keys(hasher), module.keys(hasher), program.number.view(np.uint64))
-    ops = [(hlo_op.text(row), module.text(row), int(program.number[row])) for row in first.tolist()]
+    group, ops = hlo_ops(stats_of(plane, rows, HLO_STATS), np.arange(len(rows)))
     nodes.add(
         plane,
-        plane_index,
         rows,
         device=_devices(nodes, [name for _, name, _ in ops])[group],
         name=nodes.names.each([modules.name_of(number, name, op) for op, name, number in ops])[group],

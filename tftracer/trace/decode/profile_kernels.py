@@ -55,16 +55,10 @@ class DeviceNodes:
 
 
 def add_device(
-    nodes: Nodes,
-    plane: Plane,
-    plane_index: int,
-    launches: Launches,
-    modules: Modules,
-    step: Step | None,
-    device_nodes: DeviceNodes,
+    nodes: Nodes, plane: Plane, launches: Launches, modules: Modules, step: Step | None, device_nodes: DeviceNodes
 ) -> None:
-    """Add the nodes of a device. ``plane_index``: the plane's index in the space."""
-    joined = launches.joined(plane_index)
+    """Add the nodes of a device, also to ``device_nodes``."""
+    joined = launches.joined(plane)
     outside = _outside(plane, launches.host, joined, step)
     streams = [_STREAM.fullmatch(line.name) for line in plane.lines]
     work = None if any(streams) else next((name for name in _WORK_LINES if name in [line.name for line in plane.lines]), None)
@@ -72,7 +66,7 @@ def add_device(
         rows = np.arange(line.first, line.last)
         if len(rows):
             device = _stream(plane, stream) if stream else _other_line(plane, line.name, line.name == work)
-            new = _add_work(nodes, plane, plane_index, rows, nodes.device(device), modules, outside[rows])
+            new = _add_work(nodes, plane, rows, nodes.device(device), modules, outside[rows])
             if not device.repeats:
                 device_nodes.add(rows, new, joined)
 
@@ -98,22 +92,21 @@ def _other_line(plane: Plane, name: str, is_work: bool) -> Device:
     return Device(f"{plane.name}/{name}", f"{unit} {name}", kind, parent=plane.name, repeats=not is_work)
 
 
-def _add_work(nodes: Nodes, plane: Plane, plane_index: int, rows: Int64, device: int, modules: Modules, outside: Bool) -> Int64:
+def _add_work(nodes: Nodes, plane: Plane, rows: Int64, device: int, modules: Modules, outside: Bool) -> Int64:
     """Add the kernels and copies of one line. A node is named after its HLO op, else its launching op, else itself."""
     stats = stats_of(plane, rows, [*_STATS, "program_id"])
     hasher = Hasher.random()
     keys = [stats[name].keys(hasher) for name in _STATS]
     group, first = alike(plane.events.kind[rows].view(np.uint64), stats["program_id"].number.view(np.uint64), *keys)
-    texts = [_Work.of(plane, int(rows[row]), stats, row, modules) for row in first.tolist()]
+    works = [_Work.of(plane, int(rows[row]), stats, row, modules) for row in first.tolist()]
     return nodes.add(
         plane,
-        plane_index,
         rows,
         device=device,
-        name=nodes.names.each([one.name for one in texts])[group],
-        op=nodes.ops.each([one.op for one in texts])[group],
-        label=nodes.labels.each([one.label for one in texts])[group],
-        bytes=np.array([one.bytes for one in texts], np.int64)[group],
+        name=nodes.names.each([work.name for work in works])[group],
+        op=nodes.ops.each([work.op for work in works])[group],
+        label=nodes.labels.each([work.label for work in works])[group],
+        bytes=np.array([work.bytes for work in works], np.int64)[group],
         outside=outside,
     )
 
@@ -129,23 +122,25 @@ class _Work:
 
     @classmethod
     def of(cls, plane: Plane, event: int, stats: dict[str, Stat], row: int, modules: Modules) -> _Work:
-        tf_op, annotation, hlo_op, module, op_name, copy, kernel = (stats[name].text(row) for name in _STATS)
-        own = plane.kind_name(int(plane.events.kind[event]))
+        tf_op, annotation, hlo_op, module, op_name, copy, details = (stats[name].text(row) for name in _STATS)
+        kernel_or_copy = plane.kind_name(int(plane.events.kind[event]))
         size = _SIZE.search(copy)
         if hlo_op:
             program = int(stats["program_id"].number[row])
             name, op = modules.name_of(program, module, hlo_op, op_name), hlo_kind(hlo_op)
         else:
-            name, op = _named(tf_op or annotation.split("#", 1)[0], own)
-        return cls(name, op, f"{own} {copy or kernel}".strip(), int(size.group(1)) if size else 0)
+            name, op = _named(tf_op or annotation.split("#", 1)[0], kernel_or_copy)
+        return cls(name, op, f"{kernel_or_copy} {copy or details}".strip(), int(size.group(1)) if size else 0)
 
 
-def _named(tf_op: str, own: str) -> tuple[str, str]:
-    """Return (node name, op type) of a kernel or copy. ``own``: its own name."""
-    if own.lower().startswith(("memcpy", "memset")):
-        return (tf_op.rsplit(":", 1)[0] or own), own
+def _named(tf_op: str, event_name: str) -> tuple[str, str]:
+    """Return (node name, op type) of a kernel or copy. ``tf_op``: the name of the op that launched it, "" if not known."""
+    if event_name.lower().startswith(("memcpy", "memset")):
+        return (tf_op.rsplit(":", 1)[0] or event_name), event_name
     name, _, op = tf_op.rpartition(":")
     if name and op:
         return name, op
-    name, _, op = own.rpartition(":")
-    return (name, op) if name and op and "::" not in own else (own, re.split(r"[<(]", own, maxsplit=1)[0].removeprefix("void "))
+    name, _, op = event_name.rpartition(":")
+    if name and op and "::" not in event_name:
+        return name, op
+    return event_name, re.split(r"[<(]", event_name, maxsplit=1)[0].removeprefix("void ")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tftracer.trace.arrays.groups import last_in_groups
 from tftracer.trace.arrays.intervals import concatenated, is_in, positions_in
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
@@ -50,7 +51,7 @@ class Nodes:
         self.devices.setdefault(device.name, device)
         return list(self.devices).index(device.name)
 
-    def add(self, plane: Plane, plane_index: int, rows: Int64, **columns: Int64 | Bool | int) -> Int64:
+    def add(self, plane: Plane, rows: Int64, **columns: Int64 | Bool | int) -> Int64:
         """Add nodes for these events and return their numbers.
 
         columns, each [rows] or a scalar: device, name, op, label, bytes, outside, start, end, thread. Start, end and thread are
@@ -60,7 +61,7 @@ class Nodes:
         threads = np.array([line.thread for line in plane.lines] or [0], np.int64)
         given = {"start": events.start[rows], "end": events.end[rows], "thread": threads[events.line[rows]], **columns}
         part = {name: np.broadcast_to(np.asarray(given.get(name, 0), np.int64), len(rows)) for name in COLUMNS}
-        self.parts.append({**part, "plane": np.full(len(rows), plane_index), "row": rows})
+        self.parts.append({**part, "plane": np.full(len(rows), plane.index), "row": rows})
         self.n += len(rows)
         return np.arange(self.n - len(rows), self.n)
 
@@ -117,8 +118,9 @@ def of_kinds(plane: Plane, *names: str) -> Int64:
 
 def innermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
     """Return [rows] the index in ``outer`` of the innermost event around each event's start, on the same line; -1 for none."""
-    latest = _last_before(plane, outer, rows)
-    return np.where((latest >= 0) & _ends_after_start(plane, outer, latest, rows), latest, -1)
+    line, start, end = plane.events.line, plane.events.start, plane.events.end
+    latest = last_in_groups(line[outer], start[outer], line[rows], start[rows])
+    return np.where(np.append(end[outer], 0)[latest] >= start[rows], latest, -1)
 
 
 def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
@@ -144,23 +146,3 @@ def _running_end(plane: Plane, order: Int64) -> Int64:
         return until
     low, stride = int(until.min()), int(until.max() - until.min()) + 1
     return np.maximum.accumulate(until - low + line * stride) - line * stride + low
-
-
-def _ends_after_start(plane: Plane, outer: Int64, preceding: Int64, rows: Int64) -> Bool:
-    if not len(outer):
-        return np.zeros(len(rows), np.bool_)
-    return plane.events.end[outer[np.maximum(preceding, 0)]] >= plane.events.start[rows]
-
-
-def _last_before(plane: Plane, outer: Int64, rows: Int64) -> Int64:
-    """Return [rows] the index in ``outer`` of the last event on the same line that began no later than each; -1 for none."""
-    events = plane.events
-    if not len(outer) or not len(rows):
-        return np.full(len(rows), -1, np.int64)
-    low = min(int(events.start[outer].min()), int(events.start[rows].min()))
-    stride = max(int(events.start[outer].max()), int(events.start[rows].max())) - low + 1
-    key = events.line[outer].astype(np.int64) * stride + (events.start[outer] - low)
-    order = np.argsort(key, kind="stable")
-    at = np.searchsorted(key[order], events.line[rows].astype(np.int64) * stride + (events.start[rows] - low), "right") - 1
-    last = order[np.maximum(at, 0)]
-    return np.where((at >= 0) & (events.line[outer[last]] == events.line[rows]), last, -1)

@@ -48,8 +48,8 @@ def steps_of(space: Space) -> list[Step]:
     marked = _marked_steps(host) if host else []
     if not marked:
         events = [plane.events for plane in space.planes if len(plane.events.start)]
-        start = min((int(one.start.min()) for one in events), default=0)
-        end = max((int((one.start + one.duration).max()) for one in events), default=0)
+        start = min((int(of_plane.start.min()) for of_plane in events), default=0)
+        end = max((int(of_plane.end.max()) for of_plane in events), default=0)
         return [Step("profile", 0, start, end)]
     return marked[:MAX_STEPS]
 
@@ -57,22 +57,16 @@ def steps_of(space: Space) -> list[Step]:
 def _marked_steps(host: Plane) -> list[Step]:
     jit = of_kinds(host, *(name for name, _ in host.kind_names.values() if name.startswith(_JIT)))
     numbered, number = having(host, "step_num")
-    own = of_kinds(host, STEP_MARKER)
-    if len(own):
-        return [
-            _named_after_its_call(host, step)
-            for step in _steps_without_overlap(host, _of_busiest_thread(host, own), {}, bool(len(jit)))
-        ]
-    for marks in (numbered, having(host, "tf_function_call")[0], jit):
-        if len(marks):
-            numbers = dict(zip(numbered.tolist(), number.number.tolist()))
-            return list(_steps_without_overlap(host, _of_busiest_thread(host, marks), numbers, bool(len(jit))))
-    return []
+    numbers = dict(zip(numbered.tolist(), number.number.tolist()))
+    own, calls = of_kinds(host, STEP_MARKER), having(host, "tf_function_call")[0]
+    marks = next((marks for marks in (own, numbered, calls, jit) if len(marks)), own)
+    steps = _steps_without_overlap(host, _of_busiest_thread(host, marks), numbers, bool(len(jit)))
+    return [_named_after_its_call(host, step, calls) if len(own) else step for step in steps]
 
 
-def _named_after_its_call(host: Plane, step: Step) -> Step:
-    """Name a step after the function call in it: our own marker has no name."""
-    calls, events = having(host, "tf_function_call")[0], host.events
+def _named_after_its_call(host: Plane, step: Step, calls: Int64) -> Step:
+    """Name a step after the first of ``calls`` in it: our own marker has no name."""
+    events = host.events
     within = calls[(events.line[calls] == step.line) & (events.start[calls] >= step.start) & (events.start[calls] < step.end)]
     return replace(step, title=host.kind_name(int(events.kind[within[0]])) if len(within) else "traced step")
 
@@ -80,14 +74,14 @@ def _named_after_its_call(host: Plane, step: Step) -> Step:
 def _of_busiest_thread(host: Plane, marks: Int64) -> Int64:
     """Return the marks of the thread with the most marks: calls of other threads are other work."""
     line = host.events.line[marks]
-    busiest: Int64 = marks[line == np.bincount(line).argmax()]
+    busiest: Int64 = marks[line == np.bincount(line, minlength=1).argmax()]
     return busiest
 
 
 def _steps_without_overlap(host: Plane, marks: Int64, numbers: dict[int, int], lasting: bool) -> Iterator[Step]:
     events, previous_end = host.events, -1
     for row in marks[np.argsort(events.start[marks], kind="stable")].tolist():
-        start, end = int(events.start[row]), int(events.start[row] + events.duration[row])
+        start, end = int(events.start[row]), int(events.end[row])
         if start < previous_end:
             continue
         previous_end = max(end, start + 1)

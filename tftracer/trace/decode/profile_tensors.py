@@ -11,15 +11,14 @@ import re
 import numpy as np
 
 from tftracer.trace.arrays.intervals import paced
-from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Int32, Int64
-from tftracer.trace.decode.hlo import Modules
-from tftracer.trace.decode.hlo_work import hlo_bytes, hlo_dtype, hlo_flops
+from tftracer.trace.decode.hlo import HLO_STATS, Modules, hlo_ops
+from tftracer.trace.decode.hlo_work import computed
 from tftracer.trace.decode.profile_nodes import innermost, of_kinds
-from tftracer.trace.decode.tensor_shapes import Shape
+from tftracer.trace.decode.tensor_shapes import RESOURCE, Shape
 from tftracer.trace.decode.xplane_reader import HOST, Plane, Space
-from tftracer.trace.decode.xplane_stats import Stat, alike, stats_of, texts
-from tftracer.trace.model import Calls, Computed, Tensor
+from tftracer.trace.decode.xplane_stats import Stat, stats_of, texts
+from tftracer.trace.model import Calls, Tensor
 
 _ALLOCATED, _OF_OUTPUT = "MemoryAllocation", "output"
 _TENSOR = re.compile(r"(\w*)\[([\d,]*)\]")
@@ -28,47 +27,34 @@ _MAX_TENSORS, _MAX_DIMENSIONS = 1 << 12, 32
 _TYPES = {"float": 1, "double": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "complex64": 8, "int64": 9}
 _TYPES |= {"bool": 10, "qint8": 11, "quint8": 12, "qint32": 13, "bfloat16": 14, "uint16": 17, "complex128": 18, "half": 19}
 _TYPES |= {"resource": 20, "variant": 21, "uint32": 22, "uint64": 23}
-_HANDLE = Tensor(20, ())  # the profiler gives no type and shape for resources
+_HANDLE = Tensor(RESOURCE, ())  # the profiler gives no type and shape for resources
 
 
-def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
-    """Read the calls. ``plane``, ``row``: [n] the event of each node."""
-    calls = Calls.none(len(plane))
-    for plane_index, one in enumerate(space.planes):
-        nodes = np.flatnonzero(plane == plane_index)
-        nodes = nodes[np.argsort(row[nodes], kind="stable")]
+def calls_of(space: Space, modules: Modules, plane_of: Int32, row_of: Int64) -> Calls:
+    """Read the calls. ``plane_of``, ``row_of``: [n] the plane and the row in it of each node's event."""
+    calls = Calls.none(len(plane_of))
+    for plane in space.planes:
+        nodes = np.flatnonzero(plane_of == plane.index)
+        nodes = nodes[np.argsort(row_of[nodes], kind="stable")]
         if not len(nodes):
             continue
-        rows = row[nodes]
-        stats = stats_of(one, rows, ["shape", "hlo_op", "hlo_module", "program_id"])
+        rows = row_of[nodes]
+        stats = stats_of(plane, rows, ["shape", *HLO_STATS])
         which, distinct = texts(stats["shape"])
         input_index = [len(calls.inputs) + k if text.startswith("(") else -1 for k, text in enumerate(distinct)]
         calls.inputs += [parsed(text) for text in distinct]
         calls.input_of[nodes] = np.array(input_index or [-1], np.int64)[which]
         _add_hlo(calls, modules, nodes, stats)
-        if one.name == HOST:
-            _add_outputs(calls, one, nodes, rows)
+        if plane.name == HOST:
+            _add_outputs(calls, plane, nodes, rows)
     return calls
 
 
 def _add_hlo(calls: Calls, modules: Modules, nodes: Int64, stats: dict[str, Stat]) -> None:
-    hlo_op, module, program = (stats[name] for name in ("hlo_op", "hlo_module", "program_id"))
-    with_hlo = np.flatnonzero(hlo_op.has)
-    if not len(with_hlo):
-        return
-    hasher = Hasher.random()
-    columns = [one.only(with_hlo) for one in (hlo_op, module, program)]
-    numbers = columns[2].number.view(np.uint64)
-    group, first = alike(columns[0].keys(hasher), columns[1].keys(hasher), numbers)
+    with_hlo = np.flatnonzero(stats["hlo_op"].has)
+    group, ops = hlo_ops(stats, with_hlo)
     calls.hlo_of[nodes[with_hlo]] = group + len(calls.hlo)
-    for at in paced(first.tolist(), 200):
-        name, hlo_module = columns[0].text(at), modules.module(int(columns[2].number[at]), columns[1].text(at))
-        work = (
-            (hlo_flops(hlo_module, name), hlo_bytes(hlo_module, name), hlo_dtype(hlo_module, name))
-            if hlo_module
-            else (None, None, 0)
-        )
-        calls.hlo.append(Computed(*work))
+    calls.hlo += [computed(modules.module(program, module), op) for op, module, program in paced(ops, 200)]
 
 
 def _add_outputs(calls: Calls, host: Plane, nodes: Int64, rows: Int64) -> None:

@@ -168,11 +168,6 @@ def _read(raw: bytes, start: Int64, end: Int64) -> _Columns:
     return columns
 
 
-def _blocks(n: int) -> Iterator[slice]:
-    for low in range(0, n, BLOCK):
-        yield slice(low, min(low + BLOCK, n))
-
-
 # ------------------------------------------------------------------------------------------------------------------ times
 
 
@@ -193,7 +188,8 @@ def _set_times(columns: _Columns, notes: list[str]) -> int:
     start -= origin
     end += start
     duration = int(end.max(where=timed, initial=0))
-    for block in _blocks(len(start)):  # in blocks, so that temporary arrays are smaller than the columns
+    for low in range(0, len(start), BLOCK):  # in blocks, so that temporary arrays are smaller than the columns
+        block = slice(low, low + BLOCK)
         _set_op_times(columns.op_start[block], columns.op_end[block], start[block], end[block])
         _set_scheduled(columns.scheduled[block], start[block], origin, duration)
     untimed = ~timed

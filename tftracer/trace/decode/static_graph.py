@@ -16,8 +16,9 @@ from typing import Any, Literal
 import numpy as np
 
 from tftracer.errors import FormatError, TruncatedError
+from tftracer.trace.arrays.groups import rows_of_groups
 from tftracer.trace.arrays.intervals import Numbering, distinct, paced
-from tftracer.trace.arrays.strings import Hasher, codes_in, codes_of, hashed
+from tftracer.trace.arrays.strings import Hasher, codes_in, codes_of, find, hashed
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.graphdef import GraphNodes, read_graph
@@ -37,7 +38,7 @@ _RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
 class StaticGraph:
     """A graph of entities.
 
-    An entity is what was executed: an op (its name) on a device, or the receiving of a tensor on a device.
+    An entity is an op (its name) on a device, or the receipt of a tensor on a device.
     """
 
     entity: Int64  # [n] the entity of each node of the trace, -1 for nodes without a time
@@ -91,8 +92,7 @@ class _Entities:
     def _transfers(self) -> tuple[Int64, Int64, list[tuple[int, Received]]]:
         """Return (nodes of all RecvTensors, index of each in the list, list of (device, parsed label))."""
         trace = self.trace
-        code = next((i for i, op in enumerate(trace.ops) if op == "RecvTensor"), -1)
-        rows = np.flatnonzero(trace.op == code)
+        rows = np.flatnonzero(trace.op == find(trace.ops, b"RecvTensor"))
         pair = trace.device[rows].astype(np.int64) << 32 | trace.label[rows]
         pairs, which = np.unique(pair, return_inverse=True)
         transfers: list[tuple[int, Received]] = []
@@ -103,6 +103,7 @@ class _Entities:
         return rows, which.reshape(-1), transfers
 
     def executed(self, entities: Int64) -> Bool:
+        """Return [entities] whether each was executed."""
         return self.present(entities) >= 0
 
     def positions(self, consumer: Int64, owner: Int64, slot: Int64) -> Int64:
@@ -117,6 +118,7 @@ class _Entities:
         return position
 
     def has(self, entity: int) -> bool:
+        """Return the same for one entity."""
         if not self.present_set:
             self.present_set.update(self.present.values.tolist())
         return entity in self.present_set
@@ -287,9 +289,9 @@ class _Channels:
 
         ``missing``: inputs whose producer did not run in this graph. Return for each whether a producer was found elsewhere.
         """
-        found, receives = np.zeros(len(missing), np.bool_), _nodes(graph, RECEIVES)
+        is_found, receives = np.zeros(len(missing), np.bool_), _nodes(graph, RECEIVES)
         if not receives:
-            return found
+            return is_found
         by_name = {node.name.encode("utf-8"): (node, int(base[i])) for i, node in receives.items()}
         for number, which in enumerate(missing.tolist()):
             receiver = by_name.get(graph.text(which))
@@ -297,11 +299,11 @@ class _Channels:
                 consumer = int(graph.node[which])
                 rows = self._edges_across_devices(receiver[0], int(base[consumer]), int(entity[consumer]), int(position[which]))
                 self.rows += rows
-                found[number] = bool(rows)
+                is_found[number] = bool(rows)
         for i, node in receives.items():  # if TensorFlow recorded the _Recv nodes themselves
             if entity[i] >= 0:
                 self.rows += self._edges_across_devices(node, int(base[i]), int(entity[i]), -1)
-        return found
+        return is_found
 
     def _edges_across_devices(self, receive: Any, base: int, consumer: int, position: int) -> list[_Row]:
         """Return the edges that replace a _Recv: from the RecvTensor of its tensor, or from the input of the matching _Send."""
@@ -353,9 +355,8 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     pair_label, pair_device = key // name_count // device_count, key // name_count % device_count
     pair_name = key % max(name_count, 1)
     low = np.searchsorted(pair_label, inputs.label, "left")
-    counts = np.searchsorted(pair_label, inputs.label, "right") - low
-    which = np.repeat(np.arange(len(counts)), counts)
-    pair = low[which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    which, place = rows_of_groups(np.searchsorted(pair_label, inputs.label, "right") - low)
+    pair = low[which] + place
     base = pair_device[pair] * width
     consumer = base + pair_name[pair]
     producer = base + name[which]

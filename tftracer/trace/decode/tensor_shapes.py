@@ -17,30 +17,14 @@ from tftracer.trace.decode.descriptors import message_class
 Shape = Optional[tuple[int, ...]]
 
 #: Bytes of one element, by tensorflow.DataType. Missing types have no fixed size (strings) or no data (resources).
-_ELEMENT_BYTES = {
-    1: 4,  # float
-    2: 8,  # double
-    3: 4,  # int32
-    4: 1,  # uint8
-    5: 2,  # int16
-    6: 1,  # int8
-    8: 8,  # complex64
-    9: 8,  # int64
-    10: 1,  # bool
-    11: 1,  # qint8
-    12: 1,  # quint8
-    13: 4,  # qint32
-    14: 2,  # bfloat16
-    15: 2,  # qint16
-    16: 2,  # quint16
-    17: 2,  # uint16
+ELEMENT_BYTES = {
+    **dict.fromkeys((4, 6, 10, 11, 12, 24, 25), 1),  # uint8, int8, bool, qint8, quint8, float8_e5m2, float8_e4m3fn
+    **dict.fromkeys((5, 14, 15, 16, 17, 19), 2),  # int16, bfloat16, qint16, quint16, uint16, half
+    **dict.fromkeys((1, 3, 13, 22), 4),  # float, int32, qint32, uint32
+    **dict.fromkeys((2, 8, 9, 23), 8),  # double, complex64, int64, uint64
     18: 16,  # complex128
-    19: 2,  # half
-    22: 4,  # uint32
-    23: 8,  # uint64
-    24: 1,  # float8_e5m2
-    25: 1,  # float8_e4m3fn
 }
+RESOURCE = 20  # tensorflow.DT_RESOURCE: holds no data itself
 _LAST_TYPE = 127  # types above are unknown
 _REFERENCE = 100  # the number of a reference type is that of its plain type plus this
 
@@ -110,6 +94,6 @@ def plain_types(dtype: IntColumn) -> IntColumn:
 def element_bytes(dtype: Int32) -> Float64:
     """Return [n] bytes of one element; NaN for types without a fixed size, and for unknown types."""
     table = np.full(_LAST_TYPE + 1, np.nan)
-    table[list(_ELEMENT_BYTES)] = list(_ELEMENT_BYTES.values())
+    table[list(ELEMENT_BYTES)] = list(ELEMENT_BYTES.values())
     plain = plain_types(dtype)
     return table[np.where((plain < 0) | (plain > _LAST_TYPE), _LAST_TYPE, plain)]

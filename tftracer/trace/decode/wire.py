@@ -208,10 +208,10 @@ def _any_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fie
     return Fields(row, number, wire, value, offset, length), following
 
 
-def _refuse(window: Window, at: Int64, wrong: Bool, what: str) -> None:
+def _refuse(window: Window, at: Int64, wrong: Bool, problem: str) -> None:
     """Raise FormatError with the position of the first wrong row, if there is one."""
     if wrong.any():
-        raise FormatError(f"{_place(window, at[int(wrong.argmax())])}: {what}. {_REMEDY}")
+        raise FormatError(f"{_place(window, at[int(wrong.argmax())])}: {problem}. {_REMEDY}")
 
 
 def _skip_group(data: Buffer, at: int, high: int, number: int, base: int, depth: int = 1) -> int:

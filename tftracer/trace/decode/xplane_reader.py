@@ -132,6 +132,7 @@ class Events:
 
 @dataclass
 class Plane:
+    index: int  # in the space
     name: str
     lines: list[Line]
     events: Events
@@ -146,7 +147,8 @@ class Plane:
 
     def stats_of_kind(self, kind: int) -> dict[str, int | float | str]:
         """Return the stats that all events of a kind share."""
-        return {self.stat_names.get(one.metadata_id, ""): value_of(one, self.stat_names) for one in self.metadata[kind].stats}
+        stats, names = self.metadata[kind].stats, self.stat_names
+        return {names.get(stat.metadata_id, ""): value_of(stat, names) for stat in stats}
 
     @functools.cached_property
     def kind_names(self) -> dict[int, tuple[str, str]]:
@@ -184,7 +186,7 @@ def read_space(raw: bytes) -> Space:
     planes, rest = _separated(raw, 0, len(raw), _PLANES)
     message = _parsed("Space", rest)
     texts = ([decoded(value) for value in values] for values in (message.hostnames, message.errors, message.warnings))
-    return Space([_plane(raw, plane) for plane in planes], *texts)
+    return Space([_plane(raw, index, plane) for index, plane in enumerate(planes)], *texts)
 
 
 def _separated(raw: bytes, low: int, high: int, number: int, last: int = 1 << 32) -> tuple[list[Field], bytes]:
@@ -196,11 +198,11 @@ def _separated(raw: bytes, low: int, high: int, number: int, last: int = 1 << 32
     rest: list[bytes] = []
     at = low
     while at < high:
-        one, behind = next_field(raw, at, high)
-        if one.number == number and one.wire == LEN:
-            fields.append(one)
+        field, behind = next_field(raw, at, high)
+        if field.number == number and field.wire == LEN:
+            fields.append(field)
         else:
-            behind = behind if one.number <= last else high
+            behind = behind if field.number <= last else high
             rest.append(raw[at:behind])
         if len(fields) + len(rest) > _MAX_PARTS:
             raise FormatError(f"Byte {at}: more than {_MAX_PARTS} planes or lines. Profile the step again.")
@@ -236,7 +238,7 @@ def value_of(stat: Any, names: dict[int, str]) -> int | float | str:
     return stat.int64_value or stat.uint64_value or stat.double_value or 0
 
 
-def _plane(raw: bytes, at: Field) -> Plane:
+def _plane(raw: bytes, index: int, at: Field) -> Plane:
     low, high = at.offset, at.offset + at.size
     serialized, rest = _separated(raw, low, high, _LINES, last=_LINES)
     message = _parsed("Plane", rest)
@@ -251,6 +253,7 @@ def _plane(raw: bytes, at: Field) -> Plane:
         first = lines[-1].last if lines else 0
         lines.append(Line(*_head(raw, events[-1].others), first, first + events[-1].nodes))
     return Plane(
+        index=index,
         name=decoded(message.name),
         lines=lines,
         events=_events(lines, raw, events),
@@ -277,8 +280,8 @@ def _events(lines: list[Line], raw: bytes, spans: list[Spans]) -> Events:
     begin = concatenated([part for of_line in spans for part in of_line.starts])
     end = concatenated([part for of_line in spans for part in of_line.ends])
     timestamps = np.array([line.timestamp_ns if 0 <= line.timestamp_ns <= LATEST_NS else 0 for line in lines], np.int64)
-    counts = [one.last - one.first for one in lines]
-    line = np.repeat(np.arange(len(lines), dtype=np.int32), counts)
+    counts = [line.last - line.first for line in lines]
+    line_of_event = np.repeat(np.arange(len(lines), dtype=np.int32), counts)
     kind, start, duration, stats = (np.empty(len(begin), np.int64) for _ in range(4))
     for rows, window, low, high in blocks(raw, begin, end):
         three, at = _three_numbers(window, low, high)
@@ -287,7 +290,7 @@ def _events(lines: list[Line], raw: bytes, spans: list[Spans]) -> Events:
         np.floor_divide(np.clip(duration_ps, 0, MAX_NS), 1000, out=duration[rows])
         np.add(at, window.low, out=stats[rows])
     start += np.repeat(timestamps, counts)
-    return Events(line, kind, start, duration, raw, begin, end, stats)
+    return Events(line_of_event, kind, start, duration, raw, begin, end, stats)
 
 
 def _three_numbers(window: Window, begin: Int64, end: Int64) -> tuple[list[Int64], Int64]:
@@ -306,6 +309,6 @@ def _three_numbers(window: Window, begin: Int64, end: Int64) -> tuple[list[Int64
         for column in columns:
             column[odd] = 0
         by_number = dict(zip((METADATA_ID, OFFSET_PS, DURATION_PS), columns))
-        take(window, Messages(odd, begin[odd], end[odd]), by_number, 0, own=False)
+        take(window, Messages(odd, begin[odd], end[odd]), by_number, 0, by_parent=True)
         at[odd] = begin[odd]
     return columns, at

@@ -83,23 +83,23 @@ def stats_of(plane: Plane, rows: Int64, names: Sequence[str]) -> dict[str, Stat]
         return stats
     events = plane.events
     for block, window, low, high in blocks(events.raw, events.stats[rows], events.end_byte[rows]):
-        for one in walk(window, low, high):
-            which = np.flatnonzero((one.number == EVENT_STATS) & (one.wire == LEN))
+        for fields in walk(window, low, high):
+            which = np.flatnonzero((fields.number == EVENT_STATS) & (fields.wire == LEN))
             if len(which):
-                stat = one.offset[which]
-                _read_stats(window, stat, stat + one.size[which], one.row[which] + block.start, ids)
+                stat = fields.offset[which]
+                _read_stats(window, stat, stat + fields.size[which], fields.row[which] + block.start, ids)
     return stats
 
 
 def _read_stats(window: Window, start: Int64, end: Int64, owner: Int64, ids: dict[int, Stat]) -> None:
     metadata_id, kind, value, offset, size = (np.zeros(len(start), np.int64) for _ in range(5))
-    for one in walk(window, start, end):
-        which = (one.number == METADATA_ID) & (one.wire == VARINT)
-        metadata_id[one.row[which]] = one.value[which]
-        which = (one.number >= DOUBLE) & (one.number <= REFERENCE)
-        row = one.row[which]
-        kind[row], value[row], offset[row] = one.number[which], one.value[which], one.offset[which] + window.low
-        size[row] = np.where(one.wire[which] == LEN, one.size[which], 0)
+    for fields in walk(window, start, end):
+        which = (fields.number == METADATA_ID) & (fields.wire == VARINT)
+        metadata_id[fields.row[which]] = fields.value[which]
+        which = (fields.number >= DOUBLE) & (fields.number <= REFERENCE)
+        row = fields.row[which]
+        kind[row], value[row], offset[row] = fields.number[which], fields.value[which], fields.offset[which] + window.low
+        size[row] = np.where(fields.wire[which] == LEN, fields.size[which], 0)
     for number, stat in ids.items():
         rows = np.flatnonzero(metadata_id == number)
         event_rows = owner[rows]
@@ -109,7 +109,7 @@ def _read_stats(window: Window, start: Int64, end: Int64, owner: Int64, ids: dic
 
 def having(plane: Plane, name: str) -> tuple[Int64, Stat]:
     """Return (the events that have a stat, ascending; the stat of each)."""
-    ids = [number for number, one in plane.stat_names.items() if one == name]
+    ids = [number for number, stat_name in plane.stat_names.items() if stat_name == name]
     candidates_by_id = [_candidates(plane.events, number) for number in ids]
     rows = candidates_by_id[0] if len(candidates_by_id) == 1 else distinct(concatenated(candidates_by_id))
     stat = stats_of(plane, rows, [name])[name]

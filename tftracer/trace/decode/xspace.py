@@ -44,15 +44,14 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     space = read_space(raw)
     nodes, launches, modules = Nodes(), Launches.of(space), Modules(space)
     step = _only_step(space)
-    host = HostNodes.none()
-    device_nodes = DeviceNodes()
-    for plane_index, plane in enumerate(space.planes):
+    host, device_nodes = HostNodes(), DeviceNodes()
+    for plane in space.planes:
         if plane.name == HOST:
             names = partial(names_of_ops, space.plane(PARTITIONS_PLANE), space.plane(DEFINITIONS_PLANE))
-            host = add_host(nodes, plane, plane_index, step, launches.by_device(space), modules, names)
-    for plane_index, plane in enumerate(space.planes):
+            host = add_host(nodes, plane, step, launches.by_device(space), modules, names)
+    for plane in space.planes:
         if plane.is_device:
-            add_device(nodes, plane, plane_index, launches, modules, step, device_nodes)
+            add_device(nodes, plane, launches, modules, step, device_nodes)
     trace, origin = _trace(raw, space, nodes, communication_ops, host, step is not None)
     _set_launches_and_edges(trace, origin, launches, device_nodes, host)
     _add_notes_and_graph(trace, space, step)

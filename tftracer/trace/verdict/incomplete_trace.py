@@ -1,4 +1,4 @@
-"""Find what a trace lacks or gets wrong, with remedies. Every answer and every export carries these findings.
+"""Find the gaps and errors of a trace, with remedies. Every answer and every export carries these findings.
 
 Sources are the trace's columns, the decoder's notes (``Trace.notes``: a code of ``findings.NOTES``, or ``code: details``) and the
 TraceContext. A cause is named only where one of these sources shows it.

@@ -11,7 +11,7 @@ from tftracer.trace.analyses.ops import NO_OP
 from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.units import counted, percent
-from tftracer.trace.verdict.op_time import TOLD_MORE, OpTime
+from tftracer.trace.verdict.op_time import NOTABLE_DIFFERENCE, OpTime
 from tftracer.trace.verdict.step import Step
 
 MAIN_SHARE = 0.5  # minimal share of the op time, for a type or family to have most of it
@@ -93,4 +93,4 @@ def _left_out(held_up: list[tuple[str, float]]) -> str:
 
 
 def _without_delays(share: float, undelayed: float) -> str:
-    return f", {percent(undelayed)} without what held up single ops" if share - undelayed >= TOLD_MORE else ""
+    return f", {percent(undelayed)} without what held up single ops" if share - undelayed >= NOTABLE_DIFFERENCE else ""

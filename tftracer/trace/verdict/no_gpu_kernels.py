@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tftracer.contract.basics import Finding
 from tftracer.trace.model import DeviceKind, Trace, TraceContext
+from tftracer.trace.units import counted
 from tftracer.trace.verdict.findings import finding
 
 #: Trace levels at which TensorFlow records what runs on a GPU.
@@ -30,7 +31,7 @@ def gpu_findings(trace: Trace, context: TraceContext) -> Iterator[Finding]:
         yield finding(
             "gpu_unused",
             "info",
-            f"TensorFlow sees {context.gpus:,} GPU{'s' if context.gpus > 1 else ''}, but no op of this step ran on one.",
+            f"TensorFlow sees {counted(context.gpus, 'GPU')}, but no op of this step ran on one.",
             "If that is not what you want, see why with ConfigProto(log_device_placement=True): a tf.device(...) scope, or "
             "ops and types that have no GPU kernel.",
         )

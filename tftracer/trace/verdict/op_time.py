@@ -21,7 +21,7 @@ from tftracer.trace.verdict.undelayed_op_times import ns_capped_by_bytes, ns_wit
 
 MAX_TYPES = 3  # op types in a sentence
 SHORT_DELAYS = 0.8  # delays are short if more than this part of the op time is left without them
-TOLD_MORE = 0.1  # a text also gives the share without delays if it differs from the share by at least this much
+NOTABLE_DIFFERENCE = 0.1  # a text also gives the share without delays if it differs from the share by at least this much
 LISTED = 0.01  # minimal share of the op time, for an op type to be listed
 
 
@@ -109,7 +109,7 @@ class OpTime:
     def types(self, selected: Bool) -> str:
         """List the kinds with the most time, and their shares of the op time: "Transpose 43%, Cast 3%".
 
-        If ``share_words`` tells the share without what was held up, these shares are without it, too.
+        If ``share_words`` names the share without what was held up, these shares are without it, too.
         """
         times = self.undelayed_ns if self._is_held_up(selected) else self.work.self_ns
         total: dict[str, float] = {}
@@ -127,14 +127,14 @@ class OpTime:
         return [int(node) for node in self.work.node[rows[largest_first(self.work.duration[rows], MAX_EVIDENCE)]]]
 
     def sentence(
-        self, code: str, selected: Bool, what: str, advice: str, count: tuple[str, float], then: str = "", gain: float = 1.0
+        self, code: str, selected: Bool, subject: str, advice: str, count: tuple[str, float], then: str = "", gain: float = 1.0
     ) -> Sentence:
-        """Say that ``what`` takes its share of the op time, with the types and the longest op. ``then``: text after it.
+        """Say that ``subject`` takes its share of the op time, with the types and the longest op. ``then``: text after it.
         ``count``: name and value of another number of the sentence; ``gain``: the part of the time that would go away."""
         nodes, spent = self.longest(selected), float(self.work.self_ns[selected].sum())
         return sentence(
             code,
-            f"{what} {self.share_words(selected)} ({self.types(selected)}; {duration(spent)}); the longest is "
+            f"{subject} {self.share_words(selected)} ({self.types(selected)}; {duration(spent)}); the longest is "
             f"{self.step.describe(nodes[0])}.{self.scope(selected)}{then}",
             advice,
             gain * self.share_of_step(selected),
@@ -153,8 +153,8 @@ class OpTime:
         return undelayed if undelayed > self.share(selected) else self.least_share(selected)
 
     def _is_held_up(self, selected: Bool) -> bool:
-        """Return whether the share without what was held up differs so much that it is told, too."""
-        return abs(self._undelayed_share(selected) - self.share(selected)) >= TOLD_MORE
+        """Return whether the share without what was held up differs so much that texts name it, too."""
+        return abs(self._undelayed_share(selected) - self.share(selected)) >= NOTABLE_DIFFERENCE
 
     def scope(self, selected: Bool) -> str:
         """Name the scope of most of these ops, as a sentence (``scope_sentence``)."""

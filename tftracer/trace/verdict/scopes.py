@@ -62,7 +62,7 @@ def main_scope_sentence(work: Work, trace: Trace, self_ns: Float64) -> str:
 
 
 def _main_scope(by_name: Float64, scopes: Mapping[str, _Spent]) -> str:
-    """Return what ``main_scope_sentence`` returns. ``by_name``: [names] the times of ops; ``scopes``: the times by scope."""
+    """Return the sentence of ``main_scope_sentence``. ``by_name``: [names] the times of ops; ``scopes``: the times by scope."""
     total = float(by_name.sum())
     if not total or float(by_name.max()) >= MIN_SHARE * total:
         return ""

@@ -73,7 +73,7 @@ def _ns_capped_without_work(step: Step, work: Work) -> Float64:
     """Return [work] the self times; on a busy machine, ops that do no work get at most ``NO_WORK_NS``."""
     if not lacked_cpu_s(step):
         return work.self_ns
-    no_work = np.array([_NO_WORK.fullmatch(op) is not None for op in step.trace.ops] or [False])[work.op]
+    no_work = step.trace.op_types_where(_NO_WORK.fullmatch)[work.op]
     return np.where(no_work, np.fmin(work.self_ns, NO_WORK_NS), work.self_ns)
 
 

@@ -1,4 +1,4 @@
-"""What the training does beside its steps, such as writing checkpoints. No trace of a step shows it."""
+"""Work of the training beside its steps, such as writing checkpoints. No trace of a step shows it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADVICE_OF = {
 
 def beside_steps(step: Step) -> Sentence | None:
     """Name checkpoints, evaluations, slow steps or other runs that take much of the training's time (the session's ledger)."""
-    share, what = step.context.beside_share, step.context.beside_text
+    share, part = step.context.beside_share, step.context.beside_text
     kind = step.context.beside_kind
     if kind == "slow" and step.context.slow_times:
         return None  # this step is one of them
@@ -36,7 +36,7 @@ def beside_steps(step: Step) -> Sentence | None:
     return sentence(
         "beside_steps",
         SENTENCES.get(kind, f"{{0}} took {{1}} of the time since the training's first step. {shown}").format(
-            what, percent(share)
+            part, percent(share)
         ),
         ADVICE_OF.get(kind, ADVICE),
         share,

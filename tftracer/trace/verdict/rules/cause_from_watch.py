@@ -1,4 +1,4 @@
-"""Causes from the slow-step watch, which sees what a trace does not show: Python, the machine and other steps."""
+"""Causes from the slow-step watch, which sees more than a trace shows: Python, the machine and other steps."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tftracer.contract.trace import Link, Sentence
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind
-from tftracer.trace.units import byte_size, duration, percent
+from tftracer.trace.units import byte_size, counted, duration, percent
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, sentence
 
 COMMUNICATION_SHARE = 0.20  # minimal part of the step in which communication runs and nothing computes
@@ -62,10 +62,9 @@ def _link(step: Step, link: Link, share: float, numbers: dict[str, float]) -> Se
     numbers |= {"waited_ns": float(link["waited_ns"]), "messages": float(link["messages"]), **sent}
     numbers["source_computing_ns"] = float(computing)
     size = f", {byte_size(link['bytes'])} at {byte_size(link['mean_bandwidth'])}/s" if link["bytes"] else ""
-    messages = "message" if link["messages"] == 1 else "messages"
     text = (
         f"For {duration(link['waited_ns'])} ({percent(link['waited_ns'] / step.whole_ns)}) tensors from "
-        f"{step.title(link['source'])} are in transit and nothing computes ({link['messages']:,} {messages}{size})."
+        f"{step.title(link['source'])} are in transit and nothing computes ({counted(link['messages'], 'message')}{size})."
     )
     if computing >= 0.5 * waited.length:
         slowest = step.longest(sender_ops)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.model import NodeKind
-from tftracer.trace.units import byte_size, duration, percent
+from tftracer.trace.units import byte_size, counted, duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 COPIES_SHARE = 0.15  # minimal part of the step in which copies run and nothing else does
@@ -49,7 +49,7 @@ def copies(step: Step) -> Sentence | None:
     return sentence(
         "copies",
         f"Copies between host and device take {duration(exposed.length)} ({percent(share)}) in which nothing computes "
-        f"({count:,} {'copies' if count > 1 else 'copy'}{size}{where}); the longest is {step.describe(nodes[0])}.{hidden_text}",
+        f"({counted(count, 'copy', 'copies')}{size}{where}); the longest is {step.describe(nodes[0])}.{hidden_text}",
         ADVICE_TO_HOST if where and direction == "to the host" else KEEP_ON_DEVICE,
         share,
         {"exposed_ns": float(exposed.length), "copies": float(count), **({"bytes": moved} if moved else {})},

@@ -68,7 +68,7 @@ def _mostly_outside(step: Step, outside: int) -> Sentence:
 def _long_gaps(count: int, length_ns: float) -> str:
     if not count:
         return ", and Python prepares the next one."
-    where = "lies in 1 gap" if count == 1 else f"lie in {count:,} gaps"
+    where = f"{'lies' if count == 1 else 'lie'} in {counted(count, 'gap')}"
     return (
         f". {duration(length_ns)} of that {where} of {duration(LONG_NS)} or longer, in which the script does something else (its "
         "input, for instance), or waits for a CPU or for Python's lock; in the rest Python prepares the next op."
