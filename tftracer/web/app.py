@@ -147,15 +147,13 @@ class WebServer:
 
     def stop(self) -> None:
         """Stop the server. Returns when the port is free again; on the server's own thread, returns at once."""
-        serving = self._serving
-        if serving is not None:
-            serving.end()
+        if self._serving is not None:
+            self._serving.end()
 
     def join(self) -> None:
         """Wait until the server is stopped."""
-        serving = self._serving
-        if serving is not None:
-            serving.wait()
+        if self._serving is not None:
+            self._serving.wait()
 
     @property
     def running(self) -> bool:

@@ -44,7 +44,8 @@ class ApiHandler(Guarded):
             raise Refusal(400, "bad_query", f"{name} must be {allowed}, not {given[:50]!r}.")
         return given
 
-    def wants_msgpack(self) -> bool:
+    def is_packed(self) -> bool:
+        """Return whether the answer is msgpack."""
         return MSGPACK in self.request.headers.get("Accept", "")
 
     def accepted_encoding(self) -> str:
@@ -98,7 +99,7 @@ class ReadHandler(ApiHandler):
     async def get(self, **numbers: str) -> None:
         arguments = [self.number(text, what.replace("stall", "slow step")) for what, text in numbers.items()]
         method = getattr(self.services.source, self._method)
-        await self.send_encoded(lambda: method(*arguments), self.wants_msgpack() if self._packed is None else self._packed)
+        await self.send_encoded(lambda: method(*arguments), self.is_packed() if self._packed is None else self._packed)
 
 
 class GapsHandler(ReadHandler):

@@ -67,13 +67,11 @@ class AnswerHandler(TraceHandlerBase):
     slow-step watch. Verdicts, rooflines and comparisons depend on other traces of the run.
     """
 
-    always_msgpack = False
-
     async def send_answer(self, body: Awaitable[Body]) -> None:
         await self.send_body(await self.unless_gone(body))
 
     def answer_format(self) -> AnswerFormat:
-        return AnswerFormat(self.always_msgpack or self.wants_msgpack(), self.accepted_encoding())
+        return AnswerFormat(self.is_packed(), self.accepted_encoding())
 
     def answer_if_cached(self, question: str) -> bool:
         """Return whether the client has this answer; set status 304 then.
@@ -99,7 +97,7 @@ class AnalysisArguments(ApiHandler):
     analysis: Analysis
 
     def is_packed(self) -> bool:
-        return self.analysis.packed or self.wants_msgpack()
+        return self.analysis.packed or super().is_packed()
 
     def arguments_of_analysis(self, index: str) -> dict[str, Any]:
         return {name: self._argument(name, index) for name in self.analysis.parameters}
@@ -128,7 +126,6 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
     def initialize(self, services: Services, analysis: Analysis) -> None:  # type: ignore[override]
         super().initialize(services)
         self.analysis = analysis
-        self.always_msgpack = analysis.packed
 
     async def get(self, trace: str, index: str = "") -> None:
         question = Question(self.analysis.name, self.arguments_of_analysis(index))
