@@ -96,17 +96,11 @@ class Place:
 def places(job: Job) -> list[Place]:
     """Return the places of all processes.
 
-    Processes without a rank, or with another process's rank, get numbers after the last rank.
+    Processes without a rank, or with the rank of an earlier process, get numbers after the last rank.
     """
-    taken: set[int] = set()
-    numbers: list[int | None] = []
-    for process in job.processes:
-        free = process.rank is not None and process.rank not in taken
-        numbers.append(process.rank if free else None)
-        if free:
-            taken.add(process.rank or 0)
-    following = itertools.count(max(taken, default=-1) + 1)
-    ranks = [next(following) if number is None else number for number in numbers]
+    given = [process.rank for process in job.processes]
+    unused = itertools.count(max((rank for rank in given if rank is not None), default=-1) + 1)
+    ranks = [next(unused) if rank is None or rank in given[:position] else rank for position, rank in enumerate(given)]
     return [Place(job, process.title, rank) for process, rank in zip(job.processes, ranks)]
 
 

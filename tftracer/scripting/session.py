@@ -58,9 +58,9 @@ def _opened(path: str, name: str) -> Session:
         return Session(source, name)
     job = Job(saved.processes, saved.steps)
     processes = [Session(process.session, name, place) for process, place in zip(job.processes, places(job))]
-    own = next((session for session in processes if session.source is source), None) or Session(source, name)
-    own._processes, own.job_name = tuple(processes), saved.name
-    return own
+    opened = next((session for session in processes if session.source is source), None) or Session(source, name)
+    opened._processes, opened.job_name = tuple(processes), saved.name
+    return opened
 
 
 class Session:
