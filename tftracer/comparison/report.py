@@ -13,6 +13,7 @@ from tftracer.comparison.gate import Outcome
 from tftracer.comparison.odd_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
+from tftracer.comparison.values_of_session import Measured
 from tftracer.comparison.wording import interval, outcome, title, value
 from tftracer.display.escaped_lines import joined, shown_plainly
 from tftracer.trace.units import counted, duration
@@ -42,7 +43,7 @@ def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[st
     }
 
 
-def _session_values(session: Any) -> dict[str, Any]:
+def _session_values(session: Measured) -> dict[str, Any]:
     return {
         "name": session.name,
         "steps": session.steps,
