@@ -18,7 +18,7 @@ from typing import Literal, Optional
 from tftracer.input_pipelines.dataset_code import is_distributed, keras_makes_batches, kind_of
 from tftracer.input_pipelines.model_proto import Model, Node
 from tftracer.input_pipelines.saved_pipelines import Pipeline, Reading
-from tftracer.input_pipelines.waits import MANY, counted_wait, waited_s
+from tftracer.input_pipelines.waits import INTERLEAVING, counted_wait, waited_s
 
 #: A thread delays the others if it works for at least this share of its time.
 SATURATED = 0.75
@@ -40,7 +40,7 @@ MAX_DEPTH = 200
 #: Minimum number of elements of inner datasets from which their work is estimated.
 MIN_INNER = 20
 #: Minimum number of looks that prove a wait of the training that the ledger does not count.
-ENOUGH = 5
+MIN_LOOKS = 5
 #: Stages that read; TensorFlow builds them within a flat_map.
 READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
 
@@ -197,7 +197,7 @@ def _wait(looks: Sequence[Reading], own: Thread, counted: float | None) -> float
     if counted is not None:
         return min(wait, counted)
     empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in own.before]
-    is_proven = len(looks) >= ENOUGH and max(empty, default=own.busy) >= wait / 2
+    is_proven = len(looks) >= MIN_LOOKS and max(empty, default=own.busy) >= wait / 2
     return wait if wait < WAITS or is_proven else None
 
 
@@ -236,7 +236,7 @@ def _tree(looks: Sequence[Reading]) -> Stage:
             result.rate = parent.rate * parent.node.ratio  # a new stage: each epoch may create it again
             result.busy = None if result.element_s is None else result.element_s * result.rate
         result.buffered = sum(node.buffered for _, node in in_looks) / len(in_looks)
-        has_changing_inputs = node.node_class in MANY
+        has_changing_inputs = node.node_class in INTERLEAVING
         for position, child in enumerate(node.inputs):
             comes_and_goes = has_changing_inputs and position > 0
             seen_below = by_number(child) if comes_and_goes else _below(in_looks, position)
@@ -274,7 +274,7 @@ def _keras_makes_batches(stage: Stage) -> bool:
     if "Batch" in stage.node.name and not stage.node.name.startswith("Unbatch"):
         return True
     inputs = [child for child in stage.children if not child.inner]
-    is_same = stage.node.node_class not in MANY and not stage.node.name.startswith(("Unbatch", "Window", "Group"))
+    is_same = stage.node.node_class not in INTERLEAVING and not stage.node.name.startswith(("Unbatch", "Window", "Group"))
     return is_same and bool(inputs) and all(map(_keras_makes_batches, inputs))
 
 
@@ -355,12 +355,12 @@ def _limit_outside_kernels(thread: Thread, available: float, pool: Thread | None
     return (callers[0] if len(callers) == 1 else None), False
 
 
-def _may_take(stage: Stage, rest: float) -> bool:
-    """Return whether the overhead of calling a stage's function may explain ``rest``, the untimed work (in threads)."""
+def _may_take(stage: Stage, untimed: float) -> bool:
+    """Return whether the overhead of calling a stage's function may explain the untimed work (in threads)."""
     if not stage.calls_function:
         return False
     calls = max([stage.rate or 0.0, *(child.rate or 0.0 for child in stage.children[:1])])
-    return stage.node.node_class in MANY or rest <= CALL_S * calls
+    return stage.node.node_class in INTERLEAVING or untimed <= CALL_S * calls
 
 
 def reader_of(name: str) -> str:
