@@ -36,7 +36,7 @@ FLUSH_S = 60.0
 #: Maximum length of the text of an error that ended the script.
 MAX_ERROR = 300
 #: Maximum number of other processes' sessions that are listed at the end.
-MAX_NAMED = 20
+MAX_LISTED = 20
 
 
 def watch_for_tensorflow() -> None:
@@ -178,10 +178,10 @@ class ScriptProcess:
             return
         log_to_stderr("", self._stderr)
         log.warning("tftracer: sessions of the processes that the script started:")
-        for other in others[:MAX_NAMED]:
+        for other in others[:MAX_LISTED]:
             log.warning("tftracer:   %s: %s", other.process, other.file or "kept in memory only")
-        if len(others) > MAX_NAMED:
-            log.warning("tftracer:   and %d more (tftracer --recover lists them)", len(others) - MAX_NAMED)
+        if len(others) > MAX_LISTED:
+            log.warning("tftracer:   and %d more (tftracer --recover lists them)", len(others) - MAX_LISTED)
 
     def _explain_no_session(self) -> None:
         """Log that the script trains without TensorFlow. Logs nothing for a script that does not train at all."""
