@@ -29,7 +29,7 @@ def parser() -> Parser:
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     from tftracer.scripting.export import export
 
-    options = parser().parse_intermixed_args(list(arguments))
+    options = parser().parse_intermixed_args(arguments)
     with Progress(f"Exporting {options.files[0] if len(options.files) == 1 else f'{len(options.files)} files'}"):
         manifests = export(options.files, options.parquet, options.job)
     for manifest in manifests:

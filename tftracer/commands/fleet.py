@@ -32,7 +32,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     from tftracer.fleet.ask import ask
     from tftracer.fleet.text import as_text
 
-    options = parser().parse_args(list(arguments))
+    options = parser().parse_args(arguments)
     with Progress(f"Reading {options.folder}"):
         fleet = ask(options.folder, options.scheduler, max(1, options.top))
     say(json.dumps(dataclasses.asdict(fleet), indent=1) if options.json else as_text(fleet))

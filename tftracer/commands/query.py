@@ -54,7 +54,7 @@ def main(arguments: Sequence[str], say: Say) -> int:
     from tftracer.scripting.query import answers
 
     syntax = parser()
-    options = syntax.parse_intermixed_args(list(arguments))
+    options = syntax.parse_intermixed_args(arguments)
     files = list(options.files)
     if options.file is None and len(files) < 2:
         syntax.error("give the sessions, and SQL after them")
