@@ -161,7 +161,7 @@ class Admission:
         self._turn_timer: asyncio.TimerHandle | None = None
         self._resume_timer: asyncio.TimerHandle | None = None
 
-    def start(self, listeners: Sequence[socket.socket], serve: Serve, other_strangers: Callable[[], int] = lambda: 0) -> None:
+    def start(self, listeners: Sequence[socket.socket], serve: Serve, other_strangers: Callable[[], int]) -> None:
         """Start to accept connections.
 
         ``serve`` gets admitted connections. ``other_strangers``: counts strangers' connections that have become WebSockets.
