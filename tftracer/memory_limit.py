@@ -9,14 +9,12 @@ import contextlib
 import ctypes
 import os
 import re
+import resource
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 from tftracer.errors import HelperError
-
-with contextlib.suppress(ImportError):
-    import resource
 
 #: The environment variable with the limit in GB (10^9 bytes); "off": no limit.
 VARIABLE = "TFTRACER_MEMORY_GB"
@@ -50,7 +48,7 @@ def limit_memory() -> None:
     allowed = allowed_bytes()
     if allowed is None:
         return
-    with contextlib.suppress(OSError, ValueError, NameError):
+    with contextlib.suppress(OSError, ValueError):
         mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         _, hard = before = resource.getrlimit(resource.RLIMIT_AS)
         limits = [limit for limit in (*before, mapped + allowed) if limit != resource.RLIM_INFINITY]
@@ -63,7 +61,7 @@ def without_limit() -> Iterator[None]:
     try:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-    except (OSError, ValueError, NameError):
+    except (OSError, ValueError):
         yield
         return
     try:
@@ -101,7 +99,7 @@ def memory_error(size: int) -> HelperError:
     """Return the error to show to users. ``size``: bytes of the trace; 0: the error is not about a single trace."""
     needs = f"This trace of {size / 1e6:,.1f} MB needs" if size else "This needs"
     allowed = allowed_bytes()
-    if allowed is None or not _is_limited():
+    if allowed is None or resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         return HelperError(f"{needs} more memory than there is. Open it on a machine with more memory.")
     more = (
         f"If you trust where it comes from, allow more: {VARIABLE}={2 * allowed / 1e9:g} in the environment, or {VARIABLE}=off."
@@ -109,18 +107,11 @@ def memory_error(size: int) -> HelperError:
     return HelperError(f"{needs} more than {allowed / 1e9:.1f} GB of memory to decode. {more}")
 
 
-def _is_limited() -> bool:
-    try:
-        return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-    except NameError:
-        return False
-
-
 def _machine_memory() -> int:
     """Return the bytes of the machine's memory; 0 if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
+    except (ValueError, OSError):
         return 0
 
 

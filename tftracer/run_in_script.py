@@ -67,8 +67,7 @@ class ScriptProcess:
     def watch(self) -> None:
         if self._is_first:
             atexit.register(self._list_other_sessions)  # registered first, so called last
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=self._forked)
         after_import("tensorflow", self._start)
 
     def _start(self) -> None:

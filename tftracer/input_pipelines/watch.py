@@ -221,7 +221,7 @@ def _idle_s() -> float | None:
         with _STAT.open("rb", buffering=0) as file:
             _, _, _, _, idle, waiting, *_ = file.read(256).split()
         return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError):
         return None
 
 

@@ -83,7 +83,7 @@ class CpuTimes:
         try:
             ticks = [int(field) for field in _STAT.read_text(encoding="ascii").splitlines()[0].split()[1:]]
             unit = os.sysconf("SC_CLK_TCK")
-        except (OSError, ValueError, IndexError, AttributeError):
+        except (OSError, ValueError, IndexError):
             return cls(None, 0.0, own_s)
         counted = sum(ticks[:_GUESTS])
         return cls((counted - ticks[_IDLE] - ticks[_IOWAIT]) / unit, counted / unit, own_s)

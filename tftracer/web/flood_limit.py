@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import resource
 import socket
 import ssl
 import sys
@@ -39,12 +40,10 @@ FILES = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
 
 def free_descriptors() -> int | None:
     """Return how many files this process can still open; None if not known."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        import resource
-
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return None if limit == resource.RLIM_INFINITY else limit - sum(1 for _ in FILES.iterdir())
-    except (ImportError, OSError):
+    except OSError:
         return None
 
 
