@@ -40,11 +40,8 @@ def add(path: str, session: ProcessSession) -> None:
     with contextlib.suppress(OSError):
         if not is_own_folder(Path(path).parent):
             return
-        handle = open_own(path, os.O_WRONLY | os.O_APPEND)
-        try:
-            os.write(handle, json.dumps(session._asdict()).encode() + b"\n")
-        finally:
-            os.close(handle)
+        with os.fdopen(open_own(path, os.O_WRONLY | os.O_APPEND), "ab", buffering=0) as file:
+            file.write(json.dumps(session._asdict()).encode() + b"\n")
 
 
 def read(path: str) -> list[ProcessSession]:

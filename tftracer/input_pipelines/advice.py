@@ -42,7 +42,7 @@ def advice(flow: Flow, stage: Stage, steps: Mapping[int, Transformation]) -> Adv
     if reader:
         text = "Read several files at once: interleave({}Dataset, num_parallel_calls=tf.data.AUTOTUNE); or with a larger buffer."
         return Advice(text.format(reader))
-    if kind == "interleave" or kind == "flat_map":
+    if kind in ("interleave", "flat_map"):
         call = "interleave(..., cycle_length={1}, num_parallel_calls={0})"
         reads_python = any(each.node.name == "Generator" for each in stage.inner_stages)
         datasets = step.input_elements if step else None

@@ -49,7 +49,7 @@ def closed_file(records: Iterable[NewRecord]) -> Iterator[bytes]:
     yield tftrace_format.header()
     for new in records:
         counts[new.type] += 1
-        yield tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
+        yield tftrace_format.record_head(*new)
         if new.stored:
             yield new.stored
     yield tftrace_format.end_record(counts)
@@ -171,7 +171,7 @@ class Spool:
         return not self._too_large
 
     def _append(self, new: NewRecord) -> Record:
-        head = tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
+        head = tftrace_format.record_head(*new)
         start, size = self.size, len(head) + len(new.stored)
         try:
             self.file.write_at(start, head + new.stored)
@@ -249,7 +249,7 @@ class Spool:
             try:
                 fresh.write_at(0, self._head)
                 for new in new_records:
-                    head = tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
+                    head = tftrace_format.record_head(*new)
                     fresh.write_at(end, head + new.stored)
                     records.append(_record(fresh, new, end, end + len(head)))
                     end = records[-1].end

@@ -92,7 +92,7 @@ class Server(HTTPServer):
 
     open_connections = 0
     uncounted_connections: Callable[[], int] = staticmethod(lambda: 0)  # connections that the limit does not count
-    on_stream_closed: Callable[[IOStream], None] = staticmethod(lambda stream: None)
+    on_stream_closed: Callable[[IOStream], object] = staticmethod(lambda stream: None)
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         if self.open_connections >= MAX_CONNECTIONS + self.uncounted_connections():

@@ -184,18 +184,17 @@ class Admission:
 
     def mark_authenticated(self, stream: IOStream) -> None:
         """Stop counting a connection as a stranger's, because a request on it had a valid credential."""
-        timer = self._strangers.pop(stream, None)
-        if timer is not None:
-            timer.cancel()
+        if self.forget_stream(stream):
             self._refund_accept()
             self._answers.refund()
             self._take_turns()
 
-    def forget_stream(self, stream: IOStream) -> None:
-        """Forget a connection that is closed, or has become a WebSocket."""
+    def forget_stream(self, stream: IOStream) -> bool:
+        """Forget a connection that is closed, or has become a WebSocket. Return whether it counted as a stranger's."""
         timer = self._strangers.pop(stream, None)
         if timer is not None:
             timer.cancel()
+        return timer is not None
 
     def _close(self, stream: IOStream) -> None:
         self.forget_stream(stream)

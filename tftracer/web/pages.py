@@ -34,7 +34,7 @@ class PageHandler(Guarded):
         return without_prefix(self.request.path, self.services.path_prefix) or "/"
 
     def base(self) -> str:
-        """The beginning of the path that ``inner_path`` leaves out, besides the reverse proxy's prefix."""
+        """The path's part between the reverse proxy's prefix and ``inner_path``; "" except for pages of a job's processes."""
         return ""
 
     def public_url(self) -> str:
