@@ -134,11 +134,11 @@ def status(in_a: bool, in_b: bool, total_a: float, total_b: float) -> OpStatus:
 
 
 def _compare_totals(a: Answers, b: Answers, others: OtherTotals, by: By, keys: list[str]) -> Results:
-    own = [OpTotals(**each.op_totals(by)) for each in (a, b)]
+    selected = [OpTotals(**each.op_totals(by)) for each in (a, b)]
     others_a, others_b = ([OpTotals(**unpacked(body)) for body in side] for side in (others.a, others.b))
     if others.same_run:
-        return _of_one_run(keys, own, others_a)
-    return _of_two_runs(keys, [own[0], *others_a], [own[1], *others_b], others.started_a, others.started_b)
+        return _of_one_run(keys, selected, others_a)
+    return _of_two_runs(keys, [selected[0], *others_a], [selected[1], *others_b], others.started_a, others.started_b)
 
 
 def _of_two_runs(
@@ -181,9 +181,9 @@ def _result(is_changed: bool, smallest: float, differs_by: float, before: float,
     return Result(matters(before, after), f"more than chance in {traces}")
 
 
-def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTotals]) -> Results:
+def _of_one_run(keys: list[str], selected: Sequence[OpTotals], others: Sequence[OpTotals]) -> Results:
     """Compare two traces of a run with its other traces."""
-    times, needed = _times(keys, [*own, *others]), odd_ops.MIN_OTHERS
+    times, needed = _times(keys, [*selected, *others]), odd_ops.MIN_OTHERS
     results = [
         Result(False, "a trace has too many ops")
         if any(map(math.isnan, row[:2]))

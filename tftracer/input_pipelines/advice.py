@@ -28,8 +28,8 @@ def advice(flow: Flow, stage: Stage, steps: Mapping[int, Transformation]) -> Adv
     """Advise on the limiting stage. ``steps``: node id of a stage -> its transformation in the script."""
     name, kind, target = stage.node.name, kind_of(stage.node.name), _target(flow, stage)
     step = steps.get(stage.node.id)
-    if stage in flow.own.stages:
-        rate = _min(1 / flow.own.busy * flow.rate if flow.own.busy else None, target)
+    if stage in flow.training.stages:
+        rate = _min(1 / flow.training.busy * flow.rate if flow.training.busy else None, target)
         return _with_rate(flow, "Add .prefetch(tf.data.AUTOTUNE) at the end: the pipeline then works during the steps.", rate)
     if name == "Generator" or (step and step.name == FROM_GENERATOR):
         return Advice("from_generator runs one Python function in one thread: do less in it, or read with tf.data's own readers.")

@@ -133,7 +133,7 @@ class Flow:
     """What a pipeline did between the first and the last look."""
 
     stages: list[Stage]  # in the order of the tree, the last one first
-    own: Thread  # the training's thread, within ``next``
+    training: Thread  # the training's thread, within ``next``
     workers: dict[int, Workers]  # node id of a stage -> its threads
     rate: float  # elements a second that the training takes
     gap_s: float | None  # between two calls of ``next``
@@ -166,23 +166,23 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
     seconds = last.at - first.at
     root = _tree(looks)
     rate = max(0, last.model.elements - first.model.elements) / seconds
-    own, workers = _threads(root)
+    training, workers = _threads(root)
     # With a distribution strategy TensorFlow does not time the calls of ``next``.
     counted = counted_wait(looks)
-    wait = (counted if is_distributed(pipeline.steps) else _wait(looks, own, counted)) if rate else None
+    wait = (counted if is_distributed(pipeline.steps) else _wait(looks, training, counted)) if rate else None
     gap = None if wait is None else (1 - wait) / rate
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
     unit: Literal["batches", "elements"] = (
         "batches" if keras_makes_batches(pipeline.steps) or _keras_makes_batches(root) else "elements"
     )
-    flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, counted)
+    flow = Flow(list(root.tree()), training, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, counted)
     if wait is not None and wait >= WAITS:
-        flow.limiting, flow.counted = _limit(workers, own, None, wait, last.model.cores)
+        flow.limiting, flow.counted = _limit(workers, training, None, wait, last.model.cores)
     return flow
 
 
-def _wait(looks: Sequence[Reading], own: Thread, counted: float | None) -> float | None:
+def _wait(looks: Sequence[Reading], training: Thread, counted: float | None) -> float | None:
     """Return the share of time that the training spends in ``next``; at most ``counted``, the share by the ledger.
 
     The result is the median over the looks: each look has only the last 100 times between two calls of ``next``, and a long one
@@ -196,8 +196,8 @@ def _wait(looks: Sequence[Reading], own: Thread, counted: float | None) -> float
     wait = median(shares)
     if counted is not None:
         return min(wait, counted)
-    empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in own.before]
-    is_proven = len(looks) >= MIN_LOOKS and max(empty, default=own.busy) >= wait / 2
+    empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in training.before]
+    is_proven = len(looks) >= MIN_LOOKS and max(empty, default=training.busy) >= wait / 2
     return wait if wait < WAITS or is_proven else None
 
 
@@ -279,10 +279,10 @@ def _keras_makes_batches(stage: Stage) -> bool:
 
 
 def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
-    """Return the training's own thread, and node id -> threads of each stage with a buffer."""
-    own = _add_stages(root, Thread([root]))
+    """Return the training's thread, and node id -> threads of each stage with a buffer."""
+    training = _add_stages(root, Thread([root]))
     workers: dict[int, Workers] = {}
-    waiting = list(own.before)
+    waiting = list(training.before)
     while waiting:
         stage = waiting.pop()
         pool = None
@@ -291,7 +291,7 @@ def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
         feeder = _add_stages(stage, Thread([] if pool else [stage]))
         workers[stage.node.id] = Workers(pool, feeder)
         waiting += feeder.before
-    return own, workers
+    return training, workers
 
 
 def _add_stages(stage: Stage, thread: Thread) -> Thread:

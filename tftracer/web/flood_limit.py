@@ -261,9 +261,9 @@ class Admission:
                 self._drop_oldest(max(self._arrivals.values(), key=len))
             else:
                 self._close(next(iter(self._strangers)))
-        own = self._arrivals.get(peer)
-        if own is not None and len(own) >= MAX_ARRIVALS_OF_PEER:
-            self._drop_oldest(own)
+        from_peer = self._arrivals.get(peer)
+        if from_peer is not None and len(from_peer) >= MAX_ARRIVALS_OF_PEER:
+            self._drop_oldest(from_peer)
         elif sum(map(len, self._arrivals.values())) >= MAX_ARRIVALS:
             self._drop_oldest(max(self._arrivals.values(), key=len))
 

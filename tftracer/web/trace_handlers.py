@@ -132,15 +132,15 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
         key = await self.find_trace(trace)
         if self.analysis.needs_watch:
             question = await self.run_on_worker(lambda: self.add_watched(question, key))
-        others = await self.find_other_traces(key, question.name)
-        tags = (other.tag for other in others.get(question.name, ()))
+        other_traces = await self.find_other_traces(key, question.name)
+        tags = (other.tag for other in other_traces.get(question.name, ()))
         if not self.answer_if_cached(" ".join([key.tag, question.key, *tags])):
-            await self.send_answer(self.ask(key, question, others))
+            await self.send_answer(self.ask(key, question, other_traces))
 
-    async def ask(self, trace: TraceKey, question: Question, others: OtherTraceKeys) -> Body:
-        """Return the answer to a question. ``others``: traces of the same run that the analysis needs."""
+    async def ask(self, trace: TraceKey, question: Question, other_traces: OtherTraceKeys) -> Body:
+        """Return the answer to a question. ``other_traces``: traces of the same run that the analysis needs."""
         answers = self.services.answers
-        other_replies = (await other_answers(others, answers)).get(question.name)
+        other_replies = (await other_answers(other_traces, answers)).get(question.name)
         whole_question = (
             Question(question.name, {**question.arguments, "other_traces": other_replies}) if other_replies else question
         )
@@ -233,6 +233,6 @@ async def other_totals(runs: OtherRunTraces, compared: tuple[TraceKey, TraceKey]
     a, b = [await ask_each(side.traces, question, answers) for side in (runs.a, runs.b)]
     unreadable = sum(side.broken + len(side.traces) for side in (runs.a, runs.b)) - len(a) - len(b)
     totals_a, totals_b = ([body for _, body in side] for side in (a, b))
-    started = [[own.started_at, *(trace.started_at for trace, _ in side)] for own, side in zip(compared, (a, b))]
+    started = [[first.started_at, *(trace.started_at for trace, _ in side)] for first, side in zip(compared, (a, b))]
     older = runs.a.older + runs.b.older
     return OtherTotals(totals_a, totals_b, runs.same_run, older, unreadable, runs.step_times_text, *started)
