@@ -93,15 +93,15 @@ def _measured(session: Session, run: str, by: By) -> Measured:
         session.forget_traces()  # traces of many sessions take much memory
 
 
-def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], wanted: str | None) -> tuple[str, str]:
-    """Return the titles of the runs to compare: (before, after)."""
+def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], title: str | None) -> tuple[str, str]:
+    """Return the titles of the runs to compare: (before, after). ``title``: the run that the caller has selected."""
     sessions = [*before, *after]
     titles = [[run["title"] for run in _busiest_first(session)] for session in sessions]
-    shared = [title for title in titles[0] if all(title in session_titles for session_titles in titles)]
-    if wanted is not None:
-        if wanted not in shared:
-            raise UnknownError(f"Not all sessions have a run {wanted[:80]!r}. They share {_listed(shared)}.")
-        return wanted, wanted
+    shared = [each for each in titles[0] if all(each in session_titles for session_titles in titles)]
+    if title is not None:
+        if title not in shared:
+            raise UnknownError(f"Not all sessions have a run {title[:80]!r}. They share {_listed(shared)}.")
+        return title, title
     longest = [{each[0] for each in side if each} for side in (titles[: len(before)], titles[len(before) :])]
     is_small = not shared or all(_share_of_longest(session, shared[0]) < MIN_SHARE for session in sessions)
     if is_small and all(titles) and len(longest[0]) == len(longest[1]) == 1:

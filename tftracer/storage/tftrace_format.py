@@ -173,8 +173,7 @@ def end_record(counts: Mapping[str, int]) -> bytes:
 
 def missing(expected: Any, counts: Counter[str]) -> Iterator[str]:
     """Yield the records that an ``end`` record counts but that were not found: '2 steps', '1 trace'."""
-    wanted = expected if isinstance(expected, dict) else {}
-    for kind, number in wanted.items():
+    for kind, number in (expected if isinstance(expected, dict) else {}).items():
         if isinstance(number, int) and number > counts[kind]:
             yield f"{number - counts[kind]:,} {str(kind)[:MAX_TYPE]}"
 

@@ -131,7 +131,7 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
         question = Question(self.analysis.name, self.arguments_of_analysis(index))
         key = await self.find_trace(trace)
         if self.analysis.needs_watch:
-            question = await self.run_on_worker(lambda: self.add_watched(question, key))
+            question = await self.run_on_worker(self.add_watched, question, key)
         other_traces = await self.find_other_traces(key, question.name)
         tags = (other.tag for other in other_traces.get(question.name, ()))
         if not self.answer_if_cached(" ".join([key.tag, question.key, *tags])):
@@ -141,10 +141,9 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
         """Return the answer to a question. ``other_traces``: traces of the same run that the analysis needs."""
         answers = self.services.answers
         other_replies = (await other_answers(other_traces, answers)).get(question.name)
-        whole_question = (
-            Question(question.name, {**question.arguments, "other_traces": other_replies}) if other_replies else question
-        )
-        return await answers.ask(trace, whole_question, self.answer_format())
+        if other_replies:
+            question = Question(question.name, {**question.arguments, "other_traces": other_replies})
+        return await answers.ask(trace, question, self.answer_format())
 
     def add_watched(self, question: Question, trace: TraceKey) -> Question:
         """Add the results of the slow-step watch, which may arrive after the trace and change the answer."""
