@@ -14,7 +14,7 @@ from tftracer.storage.whole_file import writing
 from tftracer.subcommand_parser import Parser
 from tftracer.terminal import GREEN, RED, YELLOW, Progress, Say, coloured, printable
 
-PASS, FAIL, INCONCLUSIVE = 0, 4, 5
+EXIT_CODES = {"PASS": 0, "FAIL": 4, "INCONCLUSIVE": 5}
 COLOURS = {"PASS": GREEN, "FAIL": RED, "INCONCLUSIVE": YELLOW}
 SUMMARY = "compares sessions before and after a change; with rules, it is a gate for CI"
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str], say: Say) -> int:
     say(as_json or _with_colours(printable(report.as_text(comparison, outcomes))), is_safe=True)
     if options.allow_undecided:
         outcomes = [outcome for outcome in outcomes if outcome.state == "FAIL" or outcome.lacks_data]
-    return {"PASS": PASS, "FAIL": FAIL, "INCONCLUSIVE": INCONCLUSIVE}[worst(outcomes)]
+    return EXIT_CODES[worst(outcomes)]
 
 
 def _with_colours(answer: str) -> str:

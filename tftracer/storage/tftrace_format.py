@@ -129,7 +129,7 @@ def header(spool: bool = False) -> bytes:
         "tftracer": __version__,
         "created_at": time.time(),
         "spool": spool,
-        "descriptors": _DESCRIPTORS.read_bytes() if _DESCRIPTORS.exists() else b"",  # of the messages in a trace's payload
+        "descriptors": _DESCRIPTORS.read_bytes(),  # of the messages in a trace's payload
     }
     packer = msgpack.Packer()
     parts = [packer.pack_map_header(len(fields) + 1)]
