@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -56,8 +56,8 @@ def job_clocks(steps: Iterable[Sequence[ProcessTrace]], shared: Mapping[str, str
     for sources in steps:
         owners = Owners.of(sources)
         numbers = [titles.setdefault(title, len(titles)) for title in owners.titles]
-        for o in observations(sources, owners, find_collectives(sources)):
-            seen.append(Observation(numbers[o.a], numbers[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches))
+        of_step = observations(sources, owners, find_collectives(sources))
+        seen += [replace(each, a=numbers[each.a], b=numbers[each.b]) for each in of_step]
     clocks = estimate(seen, len(titles), shared=[shared.get(title, "") for title in titles]) if titles else []
     return JobClocks(dict(zip(titles, clocks)))
 

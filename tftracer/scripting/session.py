@@ -313,7 +313,7 @@ class Session:
         return of_session.steps_part(run["id"], history.entries(), history.traced)
 
     def _facts_of(self, record: TraceRecord) -> dict[str, Any]:
-        part = None if record["state"] == "broken" else self._part_of(record)
+        part = next(self._parts_of([record]), None)
         return part.facts() if part else {"source": ""}
 
     def _parts_of(self, records: Iterable[TraceRecord]) -> Iterator[TracePart]:

@@ -57,7 +57,7 @@ class AccessCheck(web.RequestHandler):
             address = str(self.connection_stream().socket.getsockname()[0])  # type: ignore[union-attr]
         except (AttributeError, OSError, IndexError):
             return ""
-        return address[7:] if address.startswith("::ffff:") else address
+        return address.removeprefix("::ffff:")
 
     def check_origin_header(self) -> None:
         headers = self.request.headers
