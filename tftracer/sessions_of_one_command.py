@@ -47,10 +47,8 @@ def add(path: str, session: ProcessSession) -> None:
 def read(path: str) -> list[ProcessSession]:
     """Return the sessions in the order in which they were added."""
     sessions: list[ProcessSession] = []
-    with contextlib.suppress(OSError):
-        with os.fdopen(open_own(path), encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        for line in lines:
+    with contextlib.suppress(OSError), os.fdopen(open_own(path), encoding="utf-8") as file:
+        for line in file:
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 record: dict[str, Any] = json.loads(line)
                 sessions.append(ProcessSession(str(record["process"]), str(record["file"])))

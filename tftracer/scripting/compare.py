@@ -45,8 +45,6 @@ class Session(Protocol):
 
     def ops(self, by: By = "type", trace: int | None = None) -> Table: ...
 
-    def transfers(self, trace: int | None = None) -> Table: ...
-
     def table(self, name: str, trace: int | None = None) -> Table: ...
 
     def sketched_steps(self, run: int | str) -> tuple[SketchedSteps, int]: ...
@@ -184,7 +182,7 @@ def _measure_trace(session: Session, trace: int, by: By) -> _Trace:
     """Measure all values of a trace, which is decoded only once."""
     return _Trace(
         peak_bytes=session.table("traces", trace)["memory_peak_bytes"].tolist()[0],
-        received_bytes=int(session.transfers(trace)["bytes"].sum()),
+        received_bytes=int(session.table("transfers", trace)["bytes"].sum()),
         ops=_totals(session, trace, by),
         op_types=_totals(session, trace, "type"),
         findings=set(session.table("findings", trace)["code"].tolist()),

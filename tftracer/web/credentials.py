@@ -87,6 +87,8 @@ def is_loopback(host: str) -> bool:
 
 
 class HostNames:
+    """The host names and origins of this server."""
+
     def __init__(self, bound: str, hostname: str, public: str = "", allowed: str = "") -> None:
         """bound: the listening address; public: scheme and host of a reverse proxy; allowed: more names, separated by commas."""
         self._any_port = set(LOOPBACK_NAMES)
