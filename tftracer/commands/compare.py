@@ -12,7 +12,7 @@ from pathlib import Path
 from tftracer.errors import UsageError
 from tftracer.storage.whole_file import writing
 from tftracer.subcommand_parser import Parser
-from tftracer.terminal import GREEN, RED, YELLOW, Progress, Say, coloured, printable
+from tftracer.terminal import GREEN, RED, YELLOW, Say, coloured, printable, progress
 
 EXIT_CODES = {"PASS": 0, "FAIL": 4, "INCONCLUSIVE": 5}
 COLOURS = {"PASS": GREEN, "FAIL": RED, "INCONCLUSIVE": YELLOW}
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str], say: Say) -> int:
     before, after = _sides(list(arguments))
     options = parser().parse_intermixed_args(before)
     rules = [parse_rule(rule) for rule in options.fail_if]
-    with Progress(f"Reading {len(options.files) + len(after)} sessions"), ExitStack() as opened:
+    with progress(f"Reading {len(options.files) + len(after)} sessions"), ExitStack() as opened:
         sessions = [[opened.enter_context(open_session(file)) for file in files] for files in (options.files, after)]
         comparison = compare_sessions(sessions[0], sessions[1], options.run, options.by)
     outcomes = judge(comparison, rules)
