@@ -51,11 +51,6 @@ class OpChange:
     def delta_ns(self) -> float:
         return self.b_ns - self.a_ns
 
-    @property
-    def matters(self) -> bool:
-        """Return whether the medians differ by more than the floors."""
-        return matters(self.a_ns, self.b_ns)
-
 
 @dataclass(frozen=True)
 class OpChanges:
@@ -110,9 +105,10 @@ def op_changes(
         OpChange(key, median(row[: len(a)]), median(row[len(a) :]), bool(is_separated), bool(of_shortest))
         for key, row, is_separated, of_shortest in zip(shared, times.tolist(), separated, which)
     ] if a and b else []  # fmt: skip
+    large = [change for change in changes if matters(change.a_ns, change.b_ns)]
     return OpChanges(
         len(shared),
-        sorted((each for each in changes if each.matters), key=lambda each: (not each.separated, -abs(each.delta_ns), each.key)),
+        sorted(large, key=lambda each: (not each.separated, -abs(each.delta_ns), each.key)),
         _longest_first(a, in_a - in_b) if b else {},
         _longest_first(b, in_b - in_a) if a else {},
         enough_sessions,
