@@ -317,18 +317,17 @@ class Session:
         return part.facts() if part else {"source": ""}
 
     def _parts_of(self, records: Iterable[TraceRecord]) -> Iterator[TracePart]:
-        """Yield the tables of the readable traces."""
-        parts = (self._part_of(record) for record in records if record["state"] != "broken")
-        return (part for part in parts if part is not None)
-
-    def _part_of(self, record: TraceRecord) -> TracePart | None:
-        """Return a trace's tables; None if it cannot be read: then its record is marked, with the reason in its findings."""
-        align = self.place.job.clocks.aligner(self.place.title) if self.place else None
-        try:
-            return TracePart(record, self._answers(record["id"]), align, partial(self._other_traces.of, record["id"]))
-        except TracerError as error:
-            self.source.set_broken(record["id"], error)
-            return None
+        """Yield the tables of the readable traces. Records of others are marked as broken, with the reason in their findings."""
+        for record in records:
+            if record["state"] == "broken":
+                continue
+            align = self.place.job.clocks.aligner(self.place.title) if self.place else None
+            try:
+                part = TracePart(record, self._answers(record["id"]), align, partial(self._other_traces.of, record["id"]))
+            except TracerError as error:
+                self.source.set_broken(record["id"], error)
+            else:
+                yield part
 
     def _load(self, trace: TraceKey) -> Loadable:
         return Loadable(partial(self.source.trace_bytes, trace.id), self.source.trace_context(trace.id))
