@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -34,14 +34,12 @@ class JobClocks:
         clock = self.clocks.get(title)
         return clock if clock is not None and np.isfinite(clock.sigma_ns) else None
 
-    def aligner(self, title: str) -> Callable[[Trace], Times]:
-        """Return a function that converts this process's traces to the first process's clock."""
-        return lambda trace: self._aligned(ProcessTrace("", title, trace))
-
-    def _aligned(self, source: ProcessTrace) -> Times:
+    def aligned(self, title: str, trace: Trace) -> Times:
+        """Return the times of a trace of this process on the first process's clock."""
+        source = ProcessTrace("", title, trace)
         owners = Owners.of([source])
-        unknown_clock = Clock(source.trace.origin_ns)
-        (aligned,) = align([source], owners, [self.clocks.get(title, unknown_clock) for title in owners.titles])
+        unknown_clock = Clock(trace.origin_ns)
+        (aligned,) = align([source], owners, [self.clocks.get(owner, unknown_clock) for owner in owners.titles])
         origin = origin_of([aligned])
         return Times(origin, *aligned.since(origin))
 

@@ -321,7 +321,7 @@ class Session:
         for record in records:
             if record["state"] == "broken":
                 continue
-            align = self.place.job.clocks.aligner(self.place.title) if self.place else None
+            align = partial(self.place.job.clocks.aligned, self.place.title) if self.place else None
             try:
                 part = TracePart(record, self._answers(record["id"]), align, partial(self._other_traces.of, record["id"]))
             except TracerError as error:
