@@ -177,7 +177,7 @@ PROGRESS = """
 import sys
 from tftracer import terminal
 terminal.SILENT_S = terminal.TICK_S = 0.01
-with terminal.Progress("Reading 3 files"):
+with terminal.progress("Reading 3 files"):
     if sys.argv[1] == "wait":
         written, write = __import__("threading").Event(), sys.stderr.write
         class Heard:

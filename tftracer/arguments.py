@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Path = Union[str, "os.PathLike[str]"]
 
 
-def number(name: str, value: Any, least: int, most: int) -> int:
+def number(name: str, value: Any, minimum: int, maximum: int) -> int:
     """Return an integer (Python's or NumPy's) as an int. Raises TypeError for another type, ValueError if it is out of range."""
     try:
         if isinstance(value, bool):
@@ -27,8 +27,8 @@ def number(name: str, value: Any, least: int, most: int) -> int:
         whole = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be a whole number, not {type(value).__name__}") from None
-    if not least <= whole <= most:
-        raise ValueError(f"{name} must be from {least} to {most}, not {whole}")
+    if not minimum <= whole <= maximum:
+        raise ValueError(f"{name} must be from {minimum} to {maximum}, not {whole}")
     return whole
 
 

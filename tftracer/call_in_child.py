@@ -16,5 +16,4 @@ def call_in_child(method: Callable[[], object]) -> None:
         if alive is not None:
             alive()
 
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=call)
+    os.register_at_fork(after_in_child=call)

@@ -24,7 +24,7 @@ from tftracer import commands, viewer
 from tftracer.errors import PortError, TracerError, UsageError
 from tftracer.memory_limit import limit_memory, memory_errors
 from tftracer.subcommand_parser import INTERRUPTED, USAGE, Parser, ended_by_interrupt, suggestion
-from tftracer.terminal import RED, PrintableFormatter, Progress, coloured, printable
+from tftracer.terminal import RED, PrintableFormatter, coloured, printable, progress
 from tftracer.version import __version__
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def open_file(options: argparse.Namespace) -> int:
     if not options.summary:
         print_damage(options.session_file, source)
         return viewer.serve(source, options.session_file, options)
-    with ended_by_interrupt(), Progress(f"Reading {options.session_file}"):
+    with ended_by_interrupt(), progress(f"Reading {options.session_file}"):
         source.check_payloads()
         print_damage(options.session_file, source)
         return summary(source, options.json)

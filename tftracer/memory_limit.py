@@ -9,19 +9,17 @@ import contextlib
 import ctypes
 import os
 import re
+import resource
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 from tftracer.errors import HelperError
 
-with contextlib.suppress(ImportError):
-    import resource
-
 #: The environment variable with the limit in GB (10^9 bytes); "off": no limit.
 VARIABLE = "TFTRACER_MEMORY_GB"
-#: The default limit: this share of the memory of the machine or container, but at least LEAST.
-SHARE, LEAST = 0.5, 10**9
+#: The default limit: this share of the memory of the machine or container, but at least MIN_BYTES.
+SHARE, MIN_BYTES = 0.5, 10**9
 #: glibc's option M_MMAP_THRESHOLD, and its value: freed blocks of at least this many bytes go back to the system at once.
 _MMAP_THRESHOLD, LARGE = -3, 1 << 20
 _ALLOCATION = re.compile("alloc|memory", re.IGNORECASE)
@@ -37,7 +35,7 @@ def allowed_bytes() -> int | None:
         if float(setting) > 0:
             return int(float(setting) * 1e9)
     memory = [size for size in (_machine_memory(), *map(_container_limit, _CONTAINER)) if size]
-    return max(int(min(memory) * SHARE), LEAST) if memory else None
+    return max(int(min(memory) * SHARE), MIN_BYTES) if memory else None
 
 
 def limit_memory() -> None:
@@ -50,7 +48,7 @@ def limit_memory() -> None:
     allowed = allowed_bytes()
     if allowed is None:
         return
-    with contextlib.suppress(OSError, ValueError, NameError):
+    with contextlib.suppress(OSError, ValueError):
         mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         _, hard = before = resource.getrlimit(resource.RLIMIT_AS)
         limits = [limit for limit in (*before, mapped + allowed) if limit != resource.RLIM_INFINITY]
@@ -63,7 +61,7 @@ def without_limit() -> Iterator[None]:
     try:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-    except (OSError, ValueError, NameError):
+    except (OSError, ValueError):
         yield
         return
     try:
@@ -74,14 +72,14 @@ def without_limit() -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_errors(size: int) -> Iterator[None]:
-    """Raise HelperError if memory runs out in the block, and free the block's variables. ``size``: see ``no_memory``."""
+    """Raise HelperError if memory runs out in the block, and free the block's variables. ``size``: see ``memory_error``."""
     try:
         yield
     except Exception as problem:
         if not _is_memory_error(problem):
             raise
         traceback.clear_frames(problem.__traceback__)
-        raise no_memory(size) from None
+        raise memory_error(size) from None
 
 
 def _is_memory_error(problem: BaseException | None) -> bool:
@@ -97,30 +95,23 @@ def _is_memory_error(problem: BaseException | None) -> bool:
     return False
 
 
-def no_memory(size: int) -> HelperError:
+def memory_error(size: int) -> HelperError:
     """Return the error to show to users. ``size``: bytes of the trace; 0: the error is not about a single trace."""
-    what = f"This trace of {size / 1e6:,.1f} MB needs" if size else "This needs"
+    needs = f"This trace of {size / 1e6:,.1f} MB needs" if size else "This needs"
     allowed = allowed_bytes()
-    if allowed is None or not _is_limited():
-        return HelperError(f"{what} more memory than there is. Open it on a machine with more memory.")
+    if allowed is None or resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return HelperError(f"{needs} more memory than there is. Open it on a machine with more memory.")
     more = (
         f"If you trust where it comes from, allow more: {VARIABLE}={2 * allowed / 1e9:g} in the environment, or {VARIABLE}=off."
     )
-    return HelperError(f"{what} more than {allowed / 1e9:.1f} GB of memory to decode. {more}")
-
-
-def _is_limited() -> bool:
-    try:
-        return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-    except NameError:
-        return False
+    return HelperError(f"{needs} more than {allowed / 1e9:.1f} GB of memory to decode. {more}")
 
 
 def _machine_memory() -> int:
     """Return the bytes of the machine's memory; 0 if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
+    except (ValueError, OSError):
         return 0
 
 

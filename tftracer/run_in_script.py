@@ -36,7 +36,7 @@ FLUSH_S = 60.0
 #: Maximum length of the text of an error that ended the script.
 MAX_ERROR = 300
 #: Maximum number of other processes' sessions that are listed at the end.
-MAX_NAMED = 20
+MAX_LISTED = 20
 
 
 def watch_for_tensorflow() -> None:
@@ -67,8 +67,7 @@ class ScriptProcess:
     def watch(self) -> None:
         if self._is_first:
             atexit.register(self._list_other_sessions)  # registered first, so called last
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=self._forked)
         after_import("tensorflow", self._start)
 
     def _start(self) -> None:
@@ -170,18 +169,18 @@ class ScriptProcess:
     def _list_other_sessions(self) -> None:
         if not self._is_first:
             return  # a forked child
-        others = self._other_sessions()
+        other_sessions = self._other_sessions()
         sessions_of_one_command.delete(self._options["sessions"])
         if self._server is None and sys.modules.keys() & {"jax", "keras"}:
             self._explain_no_session()
-        if not others:
+        if not other_sessions:
             return
         log_to_stderr("", self._stderr)
         log.warning("tftracer: sessions of the processes that the script started:")
-        for other in others[:MAX_NAMED]:
-            log.warning("tftracer:   %s: %s", other.process, other.file or "kept in memory only")
-        if len(others) > MAX_NAMED:
-            log.warning("tftracer:   and %d more (tftracer --recover lists them)", len(others) - MAX_NAMED)
+        for session in other_sessions[:MAX_LISTED]:
+            log.warning("tftracer:   %s: %s", session.process, session.file or "kept in memory only")
+        if len(other_sessions) > MAX_LISTED:
+            log.warning("tftracer:   and %d more (tftracer --recover lists them)", len(other_sessions) - MAX_LISTED)
 
     def _explain_no_session(self) -> None:
         """Log that the script trains without TensorFlow. Logs nothing for a script that does not train at all."""

@@ -40,20 +40,15 @@ def add(path: str, session: ProcessSession) -> None:
     with contextlib.suppress(OSError):
         if not is_own_folder(Path(path).parent):
             return
-        handle = open_own(path, os.O_WRONLY | os.O_APPEND)
-        try:
-            os.write(handle, json.dumps(session._asdict()).encode() + b"\n")
-        finally:
-            os.close(handle)
+        with os.fdopen(open_own(path, os.O_WRONLY | os.O_APPEND), "ab", buffering=0) as file:
+            file.write(json.dumps(session._asdict()).encode() + b"\n")
 
 
 def read(path: str) -> list[ProcessSession]:
     """Return the sessions in the order in which they were added."""
     sessions: list[ProcessSession] = []
-    with contextlib.suppress(OSError):
-        with os.fdopen(open_own(path), encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        for line in lines:
+    with contextlib.suppress(OSError), os.fdopen(open_own(path), encoding="utf-8") as file:
+        for line in file:
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 record: dict[str, Any] = json.loads(line)
                 sessions.append(ProcessSession(str(record["process"]), str(record["file"])))

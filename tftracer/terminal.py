@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -9,7 +10,7 @@ import shutil
 import sys
 import threading
 import time
-from types import TracebackType
+from collections.abc import Iterator
 from typing import IO, Protocol
 
 RED, GREEN, YELLOW = "31", "32", "33"
@@ -48,36 +49,31 @@ def coloured(text: str, colour: str, stream: IO[str]) -> str:
     return f"\x1b[{colour}m{text}\x1b[0m" if has_colours(stream) else text
 
 
-class Progress:
-    """``with Progress("Reading 12 files") as progress:`` shows the text and the elapsed time on stderr if it is a terminal.
+@contextlib.contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Show a text and the elapsed time on stderr during the block if it is a terminal. The line is removed at the end."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_show_progress, args=[text, done], name="tftracer-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
-    ``progress.text`` may be changed from any thread. The line is removed at the end.
-    """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._done = threading.Event()
-        self._begun = time.monotonic()
-        self._thread = threading.Thread(target=self._show, name="tftracer-progress", daemon=True)
-
-    def __enter__(self) -> Progress:
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-            self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._done.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _show(self) -> None:
-        if self._done.wait(SILENT_S):
-            return
-        while True:
-            line = f"{printable(self.text)}, {time.monotonic() - self._begun:.0f} s"
-            sys.stderr.write(CLEAR_LINE + line[: shutil.get_terminal_size().columns - 1])
-            sys.stderr.flush()
-            if self._done.wait(TICK_S):
-                break
-        sys.stderr.write(CLEAR_LINE)
+def _show_progress(text: str, done: threading.Event) -> None:
+    began = time.monotonic()
+    if done.wait(SILENT_S):
+        return
+    while True:
+        line = f"{printable(text)}, {time.monotonic() - began:.0f} s"
+        sys.stderr.write(CLEAR_LINE + line[: shutil.get_terminal_size().columns - 1])
         sys.stderr.flush()
+        if done.wait(TICK_S):
+            break
+    sys.stderr.write(CLEAR_LINE)
+    sys.stderr.flush()

@@ -36,7 +36,7 @@ from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.linear_regex import Pattern
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.decode.wire import LEN, varint
+from tftracer.trace.decode.wire import message_field
 from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
 
 #: The default communication op: a tensor received from another process.
@@ -309,13 +309,9 @@ _STATS, _COST, _GRAPHS = 1, 2, 3
 
 def _without_graphs(metadata: Any) -> bytes:
     """Serialize a RunMetadata with its nodes, and with empty cost and partition graphs if it has any."""
-    parts = _field(_STATS, metadata.step_stats.SerializeToString())
-    parts += _field(_COST, b"") * metadata.HasField("cost_graph") + _field(_GRAPHS, b"") * len(metadata.partition_graphs)
-    return b"".join(parts)
-
-
-def _field(number: int, message: bytes) -> list[bytes]:
-    return [bytes([number << 3 | LEN]), varint(len(message)), message]
+    stats = message_field(_STATS, metadata.step_stats.SerializeToString())
+    cost, graphs = message_field(_COST) * metadata.HasField("cost_graph"), message_field(_GRAPHS) * len(metadata.partition_graphs)
+    return b"".join([stats, cost, graphs])
 
 
 def _is_session(path: Path) -> bool:

@@ -55,7 +55,7 @@ class UnattendedTraces:
 
 
 def _functions(recorder: Recorder) -> dict[object, list[Run]]:
-    """Return the runs of each compiled function, and each other run by itself."""
+    """Return groups of runs: those of each compiled function, and one group for each other run."""
     functions: dict[object, list[Run]] = {}
     for run in recorder.runs():
         functions.setdefault(function_key(run), []).append(run)

@@ -65,7 +65,7 @@ def wants_browser(options: argparse.Namespace) -> bool:
     """Return whether to open a browser: only if the user would see it."""
     if options.no_browser or "SSH_CONNECTION" in os.environ:
         return False
-    return sys.platform in {"darwin", "win32"} or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return sys.platform == "darwin" or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 @contextlib.contextmanager

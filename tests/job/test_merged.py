@@ -65,7 +65,7 @@ def test_a_node_without_a_time_has_none_in_the_job_either() -> None:
     assert not whole.trace.drawn[0] and whole.trace.drawn[1:].all()
     timed = [parts[0].trace.start[1:] + parts[0].trace.origin_ns, parts[1].trace.start + parts[1].trace.origin_ns]
     assert whole.trace.origin_ns == min(int(start.min()) for start in timed)
-    times = job_clocks([parts], {}).aligner("rank 0")(parts[0].trace)
+    times = job_clocks([parts], {}).aligned("rank 0", parts[0].trace)
     assert times.start[0] == times.end[0] == UNKNOWN_TIME and times.origin_ns == int(timed[0].min())
 
 

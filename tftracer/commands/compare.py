@@ -12,9 +12,9 @@ from pathlib import Path
 from tftracer.errors import UsageError
 from tftracer.storage.whole_file import writing
 from tftracer.subcommand_parser import Parser
-from tftracer.terminal import GREEN, RED, YELLOW, Progress, Say, coloured, printable
+from tftracer.terminal import GREEN, RED, YELLOW, Say, coloured, printable, progress
 
-PASS, FAIL, INCONCLUSIVE = 0, 4, 5
+EXIT_CODES = {"PASS": 0, "FAIL": 4, "INCONCLUSIVE": 5}
 COLOURS = {"PASS": GREEN, "FAIL": RED, "INCONCLUSIVE": YELLOW}
 SUMMARY = "compares sessions before and after a change; with rules, it is a gate for CI"
 
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str], say: Say) -> int:
     before, after = _sides(list(arguments))
     options = parser().parse_intermixed_args(before)
     rules = [parse_rule(rule) for rule in options.fail_if]
-    with Progress(f"Reading {len(options.files) + len(after)} sessions"), ExitStack() as opened:
+    with progress(f"Reading {len(options.files) + len(after)} sessions"), ExitStack() as opened:
         sessions = [[opened.enter_context(open_session(file)) for file in files] for files in (options.files, after)]
         comparison = compare_sessions(sessions[0], sessions[1], options.run, options.by)
     outcomes = judge(comparison, rules)
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str], say: Say) -> int:
     say(as_json or _with_colours(printable(report.as_text(comparison, outcomes))), is_safe=True)
     if options.allow_undecided:
         outcomes = [outcome for outcome in outcomes if outcome.state == "FAIL" or outcome.lacks_data]
-    return {"PASS": PASS, "FAIL": FAIL, "INCONCLUSIVE": INCONCLUSIVE}[worst(outcomes)]
+    return EXIT_CODES[worst(outcomes)]
 
 
 def _with_colours(answer: str) -> str:

@@ -39,7 +39,7 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
-    shell = parser().parse_args(list(arguments)).shell
+    shell = parser().parse_args(arguments).shell
     options = {name: importlib.import_module(f"tftracer.commands.{name}").parser().options for name in COMMANDS}
     names = " ".join(options)
     if shell == "fish":

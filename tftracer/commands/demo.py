@@ -30,7 +30,7 @@ def parser() -> Parser:
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     from tftracer.session.files.saved import open_session
 
-    options = parser().parse_args(list(arguments))
+    options = parser().parse_args(arguments)
     if options.save:
         with writing(options.save):
             shutil.copyfile(SAMPLE, options.save)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tftracer.subcommand_parser import Parser
-from tftracer.terminal import Progress
+from tftracer.terminal import progress
 
 SUMMARY = "exports sessions as Parquet files"
 
@@ -29,8 +29,8 @@ def parser() -> Parser:
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     from tftracer.scripting.export import export
 
-    options = parser().parse_intermixed_args(list(arguments))
-    with Progress(f"Exporting {options.files[0] if len(options.files) == 1 else f'{len(options.files)} files'}"):
+    options = parser().parse_intermixed_args(arguments)
+    with progress(f"Exporting {options.files[0] if len(options.files) == 1 else f'{len(options.files)} files'}"):
         manifests = export(options.files, options.parquet, options.job)
     for manifest in manifests:
         parts = [part for table in manifest["tables"].values() for part in table]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from tftracer.subcommand_parser import Parser
-from tftracer.terminal import Progress
+from tftracer.terminal import progress
 
 SUMMARY = "compares exported sessions of many ranks and jobs"
 
@@ -32,8 +32,8 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     from tftracer.fleet.ask import ask
     from tftracer.fleet.text import as_text
 
-    options = parser().parse_args(list(arguments))
-    with Progress(f"Reading {options.folder}"):
+    options = parser().parse_args(arguments)
+    with progress(f"Reading {options.folder}"):
         fleet = ask(options.folder, options.scheduler, max(1, options.top))
     say(json.dumps(dataclasses.asdict(fleet), indent=1) if options.json else as_text(fleet))
     return 0

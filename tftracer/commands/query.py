@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tftracer.display.escaped_lines import shown_plainly
 from tftracer.errors import StorageError
 from tftracer.subcommand_parser import Parser
-from tftracer.terminal import Progress, Say
+from tftracer.terminal import Say, progress
 
 if TYPE_CHECKING:
     from tftracer.scripting.query import Result
@@ -54,13 +54,13 @@ def main(arguments: Sequence[str], say: Say) -> int:
     from tftracer.scripting.query import answers
 
     syntax = parser()
-    options = syntax.parse_intermixed_args(list(arguments))
+    options = syntax.parse_intermixed_args(arguments)
     files = list(options.files)
     if options.file is None and len(files) < 2:
         syntax.error("give the sessions, and SQL after them")
     sql = files.pop() if options.file is None else "-" if options.file == "-" else _read(options.file)
     statements = _read(sys.stdin.fileno()) if sql == "-" else sql
-    with Progress(f"Reading {files[0] if len(files) == 1 else f'{len(files)} files'}"):
+    with progress(f"Reading {files[0] if len(files) == 1 else f'{len(files)} files'}"):
         results = answers(files, statements, options.job, options.external)
     if options.json:
         say(as_json(results))

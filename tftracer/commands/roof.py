@@ -44,7 +44,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     from tftracer.roof.measure import measure, refuse_during_training
     from tftracer.storage.roof_file import save_roof
 
-    options = parser().parse_args(list(arguments))
+    options = parser().parse_args(arguments)
     refuse_during_training()
     roof = measure(options.seconds, _tell)
     say(json.dumps(roof, indent=1) if options.json else as_text(roof))

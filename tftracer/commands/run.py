@@ -77,7 +77,7 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
-    """Run the script. On POSIX it replaces this process, so nothing returns; elsewhere return its exit code."""
+    """Run the script, which replaces this process. With ``--repeat``, return the exit code."""
     syntax = parser()
     ours, script = split(list(arguments), syntax.options)
     options = checked(syntax, ours, script)
@@ -86,11 +86,9 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
         return record_in_turns(scripts_of(script), options.repeat, folder, _options_of_each_execution(ours), say)
     command = [sys.executable, *script]
     environment = environment_of(options, os.environ.get("PYTHONPATH", ""))
-    if hasattr(os, "execve") and os.name == "posix":
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.execve(sys.executable, command, environment)
-    return subprocess.call(command, env=environment)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return os.execve(sys.executable, command, environment)  # never returns
 
 
 def split(arguments: list[str], known: Sequence[str]) -> tuple[list[str], list[str]]:

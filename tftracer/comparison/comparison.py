@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tftracer.comparison.odd_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.comparison.recorded_in_turns import MAX_MEAN_IN_A_ROW, in_a_row
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange, OpChanges, op_changes
 from tftracer.comparison.shift import Shift, shift_of
 from tftracer.comparison.values_of_session import Measured
-from tftracer.comparison.wording import NOT_IN_TURNS, ONE_SESSION, interval, outcome, title, value
+from tftracer.comparison.wording import FLOORS, NOT_IN_TURNS, ONE_SESSION, OPS_NOT_COMPARED, interval, outcome, title, value
 from tftracer.display import markup
 from tftracer.trace.units import counted, duration
 
@@ -150,12 +149,11 @@ def _step_sentence(shift: Shift | None) -> str:
 
 def _ops_sentence(ops: OpChanges, differing: int) -> str:
     if not ops.compared and not ops.only_a and not ops.only_b:
-        return "Ops are not compared: a side has no trace of this run."
+        return OPS_NOT_COMPARED
     if not ops.enough_sessions:
         needed = f"It takes {MIN_SESSIONS} sessions a side, in turns, to rule out chance for ops"
         return f"{needed}; below are those whose medians differ most."
-    floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
-    by = f"by more than chance explains, and by {floors}"
+    by = f"by more than chance explains, and by {FLOORS}"
     return f"{differing} of {ops.compared} ops differ {by}. {ops.smallest_difference}".rstrip()
 
 

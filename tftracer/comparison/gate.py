@@ -157,5 +157,5 @@ def _why_unknown(rule: Rule) -> str:
         return f"A side has no trace with an op of type {rule.op}. {RECORD}"
     if rule.metric in METRICS[:3]:  # step, p99, gap
         return "A side has no steps besides the warm-up and traced steps."
-    lacking = " Traces of compiled functions on a CPU do not record memory." if rule.metric == "memory" else ""
-    return f"A side has no trace that records it.{lacking} {RECORD}"
+    of_memory = " Traces of compiled functions on a CPU do not record memory." if rule.metric == "memory" else ""
+    return f"A side has no trace that records it.{of_memory} {RECORD}"

@@ -70,13 +70,13 @@ def odd(times: Float64) -> Bool:
 
 
 class Changed(NamedTuple):
-    """The result for each row. ``least_ns``: the smallest difference of means that would count as a change.
+    """The result for each row. ``smallest_ns``: the smallest difference of means that would count as a change.
 
-    ``least_ns`` is infinite if there are too few traces, or if the row has NaN.
+    ``smallest_ns`` is infinite if there are too few traces, or if the row has NaN.
     """
 
     is_changed: Bool
-    least_ns: Float64
+    smallest_ns: Float64
 
 
 def changed(times: Float64, first: int) -> Changed:
@@ -99,8 +99,8 @@ def changed(times: Float64, first: int) -> Changed:
     distances = np.concatenate([distance, corrected_distance * is_as_fast])
     limit = np.sort(distances.max(axis=0))[math.ceil((1 - DIVISIONS_SHARE) * len(divisions)) - 1]
     result.is_changed[known] = ((distances[:, 0] > limit) & (distances[:, 0] > 0)).reshape(2, -1).any(axis=0)
-    least = limit * (np.minimum(unit, corrected_unit) if is_as_fast[0] else unit)
-    result.least_ns[known] = np.maximum(least, _floor(np.median(rows, axis=1)))
+    smallest = limit * (np.minimum(unit, corrected_unit) if is_as_fast[0] else unit)
+    result.smallest_ns[known] = np.maximum(smallest, _floor(np.median(rows, axis=1)))
     return result
 
 

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 from tftracer.comparison.comparison import Comparison
 from tftracer.comparison.gate import Outcome
-from tftracer.comparison.odd_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
-from tftracer.comparison.wording import interval, outcome, title, value
+from tftracer.comparison.values_of_session import Measured
+from tftracer.comparison.wording import FLOORS, OPS_NOT_COMPARED, interval, outcome, title, value
 from tftracer.display.escaped_lines import joined, shown_plainly
 from tftracer.trace.units import counted, duration
 
@@ -42,7 +42,7 @@ def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[st
     }
 
 
-def _session_values(session: Any) -> dict[str, Any]:
+def _session_values(session: Measured) -> dict[str, Any]:
     return {
         "name": session.name,
         "steps": session.steps,
@@ -78,15 +78,14 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
     ops, traced = comparison.ops, [sum(1 for each in side if each.traces) for side in (comparison.a, comparison.b)]
     yield ""
     if not all(traced):
-        yield "Ops are not compared: a side has no trace of this run."
+        yield OPS_NOT_COMPARED
         return
-    floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
     listed = [change for change in ops.changes if change.separated]
     if ops.enough_sessions:
         end = ":" if listed else "."
-        yield f"{len(listed)} of {ops.compared} ops differ by more than chance explains, and by {floors}{end}"
+        yield f"{len(listed)} of {ops.compared} ops differ by more than chance explains, and by {FLOORS}{end}"
     else:
-        yield f"Ops whose medians differ by {floors}. To rule out chance, it takes {MIN_SESSIONS} sessions a side, in turns:"
+        yield f"Ops whose medians differ by {FLOORS}. To rule out chance, it takes {MIN_SESSIONS} sessions a side, in turns:"
         listed = ops.changes
     yield from map(_op_line, listed[:_SHOWN_OPS])
     if not listed and not ops.enough_sessions:

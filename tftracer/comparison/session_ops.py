@@ -51,11 +51,6 @@ class OpChange:
     def delta_ns(self) -> float:
         return self.b_ns - self.a_ns
 
-    @property
-    def matters(self) -> bool:
-        """Return whether the medians differ by more than the floors."""
-        return matters(self.a_ns, self.b_ns)
-
 
 @dataclass(frozen=True)
 class OpChanges:
@@ -99,20 +94,21 @@ def op_changes(
     shared = sorted(in_a & in_b)
     tables = np.stack([_table((*a, *b), shared), *([_table(shortest, shared)] if any(shortest) else [])])
     which = _scatters_less(tables, len(a))
-    separated, least_ns, enough_sessions = _separated(tables, which, len(a), started)
+    separated, smallest_ns, enough_sessions = _separated(tables, which, len(a), started)
     times = tables[which, np.arange(len(shared))]
     medians = np.median(times, axis=1) if times.size else np.zeros(0)
     longest = int(medians.argmax()) if len(medians) else None
-    told_from = (
-        None if longest is None or not np.isfinite(least_ns[longest]) else float(least_ns[longest] / max(medians[longest], 1.0))
-    )
+    told_from = None
+    if longest is not None and np.isfinite(smallest_ns[longest]):
+        told_from = float(smallest_ns[longest] / max(medians[longest], 1.0))
     changes = [
         OpChange(key, median(row[: len(a)]), median(row[len(a) :]), bool(is_separated), bool(of_shortest))
         for key, row, is_separated, of_shortest in zip(shared, times.tolist(), separated, which)
     ] if a and b else []  # fmt: skip
+    large = [change for change in changes if matters(change.a_ns, change.b_ns)]
     return OpChanges(
         len(shared),
-        sorted((each for each in changes if each.matters), key=lambda each: (not each.separated, -abs(each.delta_ns), each.key)),
+        sorted(large, key=lambda each: (not each.separated, -abs(each.delta_ns), each.key)),
         _longest_first(a, in_a - in_b) if b else {},
         _longest_first(b, in_b - in_a) if a else {},
         enough_sessions,
@@ -146,11 +142,11 @@ def _separated(
     enough_sessions = min(first, means.shape[1] - first) >= MIN_SESSIONS
     if not enough_sessions:
         return np.zeros(ops, bool), np.full(ops, np.inf), False
-    changed, least_ns = (rows.reshape(table_count, ops)[which, op] for rows in odd_ops.changed(means, first))
+    changed, smallest_ns = (rows.reshape(table_count, ops)[which, op] for rows in odd_ops.changed(means, first))
     used = tables[which, op]
     by_medians = np.median(used[:, count_a:], axis=1) - np.median(used[:, :count_a], axis=1)
     by_means = (means[:, first:].mean(axis=1) - means[:, :first].mean(axis=1)).reshape(table_count, ops)[which, op]
-    return np.asarray(changed & (np.sign(by_means) == np.sign(by_medians))), np.asarray(least_ns), True
+    return np.asarray(changed & (np.sign(by_means) == np.sign(by_medians))), np.asarray(smallest_ns), True
 
 
 def _longest_first(side: Sequence[Mapping[str, float]], keys: Iterable[str]) -> dict[str, float]:

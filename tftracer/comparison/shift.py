@@ -82,12 +82,9 @@ def shift_of(
 ) -> Shift | None:
     """Compute a shift; None if a side has no values, or a value is 0. If all values are equal (also 0) and exact, it is 0.
 
-    ``blocks``: values of blocks of steps, for one session a side.
-
-    ``started``: when the sessions began, if known for all. ``selected_from``: number of shifts of which the caller reports one;
-    it widens the interval.
-    ``relative_error``: the possible relative error of the values, in the same direction for all values of a side; it widens the
-    interval.
+    ``blocks``: values of blocks of steps, for one session a side. ``started``: when the sessions began, if known for all. Two
+    arguments widen the interval: ``relative_error``, the possible relative error of the values, in the same direction for all
+    values of a side; ``selected_from``, the number of shifts of which the caller reports one.
     """
     if a and b and len({*a, *b}) == 1 and not relative_error:
         return Shift(metric, a[0], b[0], 0.0, 0.0, 0.0, 0.0, len(a), len(b), "sessions")

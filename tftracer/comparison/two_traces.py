@@ -134,15 +134,15 @@ def status(in_a: bool, in_b: bool, total_a: float, total_b: float) -> OpStatus:
 
 
 def _compare_totals(a: Answers, b: Answers, others: OtherTotals, by: By, keys: list[str]) -> Results:
-    own = [OpTotals(**each.op_totals(by)) for each in (a, b)]
+    selected = [OpTotals(**each.op_totals(by)) for each in (a, b)]
     others_a, others_b = ([OpTotals(**unpacked(body)) for body in side] for side in (others.a, others.b))
     if others.same_run:
-        return _of_one_run(keys, own, others_a)
-    return _of_two_runs(keys, [own[0], *others_a], [own[1], *others_b], [*others.started_a], [*others.started_b])
+        return _of_one_run(keys, selected, others_a)
+    return _of_two_runs(keys, [selected[0], *others_a], [selected[1], *others_b], others.started_a, others.started_b)
 
 
 def _of_two_runs(
-    keys: list[str], a: Sequence[OpTotals], b: Sequence[OpTotals], started_a: list[float], started_b: list[float]
+    keys: list[str], a: Sequence[OpTotals], b: Sequence[OpTotals], started_a: Sequence[float], started_b: Sequence[float]
 ) -> Results:
     """Compare traces of one run with those of another."""
     times, first, traces = _times(keys, [*a, *b]), len(a), f"{len(a)} and {len(b)} traces"
@@ -155,45 +155,43 @@ def _of_two_runs(
         times, first = mean_of_each_turn(times, started_a, started_b)
         if min(first, len(times[0]) - first) < MIN_SESSIONS:
             return _results(keys, [Result(False, "not traced in turns")] * len(times), NOT_IN_TURNS)
-    differs, least = odd_ops.changed(times, first)
+    differs, smallest = odd_ops.changed(times, first)
     before, after = (np.median(side, axis=1).tolist() for side in (times[:, :first], times[:, first:]))
-    rows = zip(differs.tolist(), least.tolist(), differs_by.tolist(), before, after)
+    rows = zip(differs.tolist(), smallest.tolist(), differs_by.tolist(), before, after)
     return _results(keys, [_result(*row, traces) for row in rows], "")
 
 
-def _result(is_changed: bool, least: float, differs_by: float, before: float, after: float, traces: str) -> Result:
+def _result(is_changed: bool, smallest: float, differs_by: float, before: float, after: float, traces: str) -> Result:
     """Return the result of one op.
 
-    ``least``: the smallest difference that would count as a change. ``differs_by``: the difference of the two traces. ``before``,
-    ``after``: the medians over all traces of their runs.
+    ``smallest``: the smallest difference that would count as a change. ``differs_by``: the difference of the two traces.
+    ``before``, ``after``: the medians over all traces of their runs.
     """
     if math.isnan(before) or math.isnan(after):
         return Result(False, "a trace has too many ops")
     if not is_changed:
-        is_small = not matters(before, after) and not matters(before, before + differs_by)
-        chance = (
-            f"chance may explain it, as it may explain any difference below {percent(least / before)}"
-            if before > 0 and least < math.inf
-            else CHANCE
-        )
-        return Result(False, "too small to matter" if is_small else chance)
+        if not matters(before, after) and not matters(before, before + differs_by):
+            return Result(False, "too small to matter")
+        if before <= 0 or smallest == math.inf:
+            return Result(False, CHANCE)
+        return Result(False, f"{CHANCE}, as it may explain any difference below {percent(smallest / before)}")
     if differs_by * (after - before) < 0:
         usually = "longer" if after > before else "shorter"
         return Result(False, f"these two differ the other way: usually B takes {usually}, by more than chance in {traces}")
     return Result(matters(before, after), f"more than chance in {traces}")
 
 
-def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTotals]) -> Results:
+def _of_one_run(keys: list[str], selected: Sequence[OpTotals], others: Sequence[OpTotals]) -> Results:
     """Compare two traces of a run with its other traces."""
-    times, number = _times(keys, [*own, *others]), len(others)
+    times, needed = _times(keys, [*selected, *others]), odd_ops.MIN_OTHERS
     results = [
         Result(False, "a trace has too many ops")
         if any(map(math.isnan, row[:2]))
         else Result(any(is_odd) and matters(*row[:2]), place_among(row[:2], row[2:]))
         for is_odd, row in zip(odd_ops.odd(times).tolist(), times.tolist())
     ]
-    least = odd_ops.MIN_OTHERS
-    return _results(keys, results, "" if number >= least else too_few_traces(least, "of the run beside these two", f"{number}"))
+    is_enough = len(others) >= needed
+    return _results(keys, results, "" if is_enough else too_few_traces(needed, "of the run beside these two", f"{len(others)}"))
 
 
 def _results(keys: list[str], results: Sequence[Result], why_no_claim: str) -> Results:
@@ -247,8 +245,8 @@ def summary(
     return f"{text} {why_no_claim}".rstrip()
 
 
-def too_few_traces(least: int, whose: str, number: str) -> str:
-    return f"Two traces cannot tell a change from chance. That takes {least} traces {whose}; there are {number}."
+def too_few_traces(needed: int, whose: str, number: str) -> str:
+    return f"Two traces cannot tell a change from chance. That takes {needed} traces {whose}; there are {number}."
 
 
 def place_among(two: Sequence[float], others: Sequence[float]) -> str:

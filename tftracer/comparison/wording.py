@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tftracer.comparison.odd_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.comparison.shift import ASSUMED_SPREAD, Shift
 from tftracer.trace.units import byte_size, counted, duration
 
@@ -14,6 +15,9 @@ _TITLES = {
 }
 _IN_BYTES = ("memory", "bytes")
 TOO_FEW = "too few sessions to tell"
+#: How much the times of an op must differ at least.
+FLOORS = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
+OPS_NOT_COMPARED = "Ops are not compared: a side has no trace of this run."
 ONE_SESSION = (
     "With one session a side, neither the scatter between sessions nor the intervals are known; tftracer compare assumes "
     f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions of each version, alternately (before, after, ...)."

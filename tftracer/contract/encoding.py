@@ -79,7 +79,7 @@ def _json_rows(rows: list[Any]) -> Iterator[bytes]:
 
 
 def msgpack_pieces(message: Mapping[str, Any]) -> Iterator[bytes]:
-    packer = msgpack.Packer(use_bin_type=True)
+    packer = msgpack.Packer()
     yield packer.pack_map_header(len(message))
     for key, value in message.items():
         yield packer.pack(key)

@@ -91,8 +91,7 @@ def generate() -> str:
         comments |= comments_of(inspect.getsource(import_module(module)))
     for name, value in contract.items():
         if typing.is_typeddict(value):
-            documentation = inspect.getdoc(value) if "__doc__" in vars(value) and value.__doc__ else None
-            text = " ".join(documentation.split()) if documentation else None
+            text = " ".join((vars(value).get("__doc__") or "").split())
             parts.append("\n".join([*_documentation(text), interface(name, value, comments), ""]))
         elif get_origin(value) in (Literal, Union) and name[0].isupper():
             parts.append("\n".join([*_documentation(comments.get(name)), f"export type {name} = {type_script(value)};", ""]))

@@ -63,10 +63,10 @@ def _row(tag: str, cells: Sequence[str], aligned: Sequence[str]) -> str:
     return f'<tr style="background: transparent">{"".join(marked)}</tr>'
 
 
-def shown(what: str, render: Callable[[], str]) -> str:
+def shown(title: str, render: Callable[[], str]) -> str:
     """Return the result of ``render``; if it raises, a text with the error, because a notebook would print a traceback."""
     try:
         return render()
     except Exception as error:
         kind = "" if isinstance(error, TracerError) else f"{type(error).__name__}: "
-        return block(what, paragraph(f"It cannot be shown: {kind}{error}"))
+        return block(title, paragraph(f"It cannot be shown: {kind}{error}"))

@@ -98,7 +98,7 @@ def _data(answers: Answers, record: TraceRecord, session: SessionMessage, others
 
 def _parts(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers) -> Iterator[bytes]:
     """Yield a message of the type ``Embedded`` in parts; first its nodes, because they take longest to deflate."""
-    packer = msgpack.Packer(use_bin_type=True)
+    packer = msgpack.Packer()
     yield packer.pack_map_header(len(Embedded.__annotations__))
     yield packer.pack("nodes") + packer.pack(node_table(answers))
     bodies = {path: packer.pack(answer) for path, answer in _answers(answers, record, others)}

@@ -6,6 +6,7 @@ import datetime
 import re
 import struct
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 from tftracer.errors import FormatError
@@ -118,10 +119,11 @@ class _Session:
         self._traces_seen += len(metadata)
         if self._traces_seen > MAX_TRACES:
             raise FormatError(f"the session claims more than {MAX_TRACES} traces")
-        dates = [epoch_seconds(_dict(record).get("date")) for record in records[: len(metadata)]]
-        dates += [None] * (len(metadata) - len(dates))
-        kept = [(date, entry) for date, entry in zip(dates, metadata) if entry is not None]
-        return [ImportedTrace(self._raw(entry), started_at=date) for date, entry in kept]
+        return [
+            ImportedTrace(self._raw(entry), started_at=epoch_seconds(_dict(record).get("date")))
+            for record, entry in zip_longest(records[: len(metadata)], metadata)
+            if entry is not None
+        ]
 
     def _raw(self, entry: Any) -> bytes:
         if id(entry) not in self._raw_of:

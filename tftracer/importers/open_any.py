@@ -104,11 +104,11 @@ def open_bytes(data: bytes, name: str = "the file") -> Imported:
         cut = protobuf_kinds.cut_kind_of(data)
         if cut:
             raise cut_imports.cut_short(cut)
-        raise FormatError(f"tftracer cannot open {name!r}{_what_it_is(data)}. {_OPENS}")
+        raise FormatError(f"tftracer cannot open {name!r}{_known_kind(data)}. {_OPENS}")
     return opened
 
 
-def _what_it_is(data: bytes) -> str:
+def _known_kind(data: bytes) -> str:
     """Return a text about a file that is recognized but has no trace; "" if it is not recognized."""
     if data.endswith(_TABLE_END):
         return ": it is the index of a checkpoint, which holds no trace of a step"

@@ -69,11 +69,9 @@ def from_text(text: str) -> Imported:
     message = message_class(kind)()
     try:
         text_format.Parse(text, message, allow_unknown_field=True)
-    except text_format.ParseError as error:
-        if is_cut_text(error, text):
+    except (text_format.ParseError, ValueError, RecursionError, OverflowError) as error:
+        if isinstance(error, text_format.ParseError) and is_cut_text(error, text):
             raise cut_short(f"a {kind} in protobuf's text format") from error
-        raise FormatError(f"this is no {kind} in protobuf's text format: {str(error)[:200]}") from error
-    except (UnicodeError, ValueError, RecursionError, OverflowError) as error:
         raise FormatError(f"this is no {kind} in protobuf's text format: {str(error)[:200]}") from error
     return imported_traces(f"{kind} text", [_serialized(message, kind)])
 

@@ -199,8 +199,7 @@ class _Slices:
         return int(origin) if origin.isascii() and origin.isdigit() and len(origin) < 20 and int(origin) <= LATEST_NS else 0
 
     def device(self, pid: Any) -> str:
-        name = self.names.get(pid) or f"process {pid}"
-        return name[: -len(" Compute")] if name.endswith(" Compute") else name
+        return (self.names.get(pid) or f"process {pid}").removesuffix(" Compute")
 
 
 def _args(event: dict[str, Any]) -> dict[str, Any]:

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from tftracer.input_pipelines.dataset_code import FROM_GENERATOR, Transformation, kind_of
 from tftracer.input_pipelines.limiting_stage import SATURATED, Flow, Stage, Thread, reader_of
-from tftracer.input_pipelines.waits import MANY
+from tftracer.input_pipelines.waits import INTERLEAVING
 
 MAX_CALLS = 32
 #: A function whose CPU share is below this waits for something, so the same cores can run more of its calls at once.
-COMPUTES = 0.5
+COMPUTING_SHARE = 0.5
 #: With fewer idle cores than this, a function that seems to wait may be waiting for a core.
 MIN_IDLE = 0.25
 #: A smaller predicted speed-up is not reported.
-GAIN = 1.05
+MIN_SPEED_UP = 1.05
 
 
 class Advice(NamedTuple):
@@ -28,8 +28,8 @@ def advice(flow: Flow, stage: Stage, steps: Mapping[int, Transformation]) -> Adv
     """Advise on the limiting stage. ``steps``: node id of a stage -> its transformation in the script."""
     name, kind, target = stage.node.name, kind_of(stage.node.name), _target(flow, stage)
     step = steps.get(stage.node.id)
-    if stage in flow.own.stages:
-        rate = _min(1 / flow.own.busy * flow.rate if flow.own.busy else None, target)
+    if stage in flow.training.stages:
+        rate = _min(1 / flow.training.busy * flow.rate if flow.training.busy else None, target)
         return _with_rate(flow, "Add .prefetch(tf.data.AUTOTUNE) at the end: the pipeline then works during the steps.", rate)
     if name == "Generator" or (step and step.name == FROM_GENERATOR):
         return Advice("from_generator runs one Python function in one thread: do less in it, or read with tf.data's own readers.")
@@ -42,7 +42,7 @@ def advice(flow: Flow, stage: Stage, steps: Mapping[int, Transformation]) -> Adv
     if reader:
         text = "Read several files at once: interleave({}Dataset, num_parallel_calls=tf.data.AUTOTUNE); or with a larger buffer."
         return Advice(text.format(reader))
-    if kind == "interleave" or kind == "flat_map":
+    if kind in ("interleave", "flat_map"):
         call = "interleave(..., cycle_length={1}, num_parallel_calls={0})"
         reads_python = any(each.node.name == "Generator" for each in stage.inner_stages)
         datasets = step.input_elements if step else None
@@ -82,11 +82,11 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
     busy, calls_now = stage.busy or 0.0, stage.parallelism or 1.0
     if stage.parallelism is not None:
         busy = next((each.pool.busy for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), busy)
-    elif stage.node.node_class in MANY:
+    elif stage.node.node_class in INTERLEAVING:
         busy += stage.inner_busy
     busy = min(busy, calls_now)  # one call may use several threads
     rate_of_one = flow.rate / busy if busy else None  # elements a second with one call at a time
-    computes = flow.cpu >= COMPUTES * busy
+    computes = flow.cpu >= COMPUTING_SHARE * busy
     if not computes and (flow.idle is None or flow.idle < MIN_IDLE):
         instead = " Use TensorFlow ops in place of Python, which runs one thread at a time, or cache()." if is_python else ""
         text = f"The machine has no idle core: more calls at once, {call.format('N', 'N')}, help only if it waits for something."
@@ -115,7 +115,7 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
     if calls_now < flow.cores and computes:
         rate = _min(flow.cores * rate_of_one if rate_of_one else None, target)
         auto = call.format("tf.data.AUTOTUNE", flow.cores)
-        if rate is not None and rate >= GAIN * flow.rate:
+        if rate is not None and rate >= MIN_SPEED_UP * flow.rate:
             return _with_rate(flow, f"Set {auto}.", rate)
         if free < flow.cores:
             return Advice(
@@ -127,8 +127,8 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
 
 
 def _with_rate(flow: Flow, text: str, rate: float | None) -> Advice:
-    """Return advice with the predicted rate; without it if the speed-up is less than ``GAIN``."""
-    return Advice(text, rate if rate is not None and rate >= GAIN * flow.rate else None)
+    """Return advice with the predicted rate; without it if the speed-up is less than ``MIN_SPEED_UP``."""
+    return Advice(text, rate if rate is not None and rate >= MIN_SPEED_UP * flow.rate else None)
 
 
 def _target(flow: Flow, stage: Stage) -> float | None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Literal
 
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
-from tftracer.input_pipelines.advice import COMPUTES, Advice, advice
+from tftracer.input_pipelines.advice import COMPUTING_SHARE, Advice, advice
 from tftracer.input_pipelines.dataset_code import FROM_GENERATOR, Transformation, is_distributed, kind_of
-from tftracer.input_pipelines.limiting_stage import ENOUGH, MIN_SHARE, WAITS, WORKS, Flow, Stage, Thread, flow_of
+from tftracer.input_pipelines.limiting_stage import MIN_LOOKS, MIN_SHARE, WAITS, WORKS, Flow, Stage, Thread, flow_of
 from tftracer.input_pipelines.saved_pipelines import Pipeline, PipelineFacts
 from tftracer.trace.units import counted, percent
 from tftracer.trace.units import duration as ns_text
@@ -26,8 +26,8 @@ UNSEEN = {
 DISTRIBUTED = "A distribution strategy hands the elements over: TensorFlow does not tell the stages before that."
 #: Only a look that is at most this old shows what the training waits for now.
 RECENT_S = 15.0
-#: ``what_limits`` considers only pipelines whose looks since the training took STARTED elements span at least LOOKED_S.
-LOOKED_S, STARTED = 3.0, 3
+#: ``what_limits`` considers only pipelines whose looks since the training took START_ELEMENTS elements span at least LOOKED_S.
+LOOKED_S, START_ELEMENTS = 3.0, 3
 
 
 def input_pipelines(facts: PipelineFacts | None, waited_s: float) -> InputPipelines:
@@ -46,10 +46,10 @@ def input_pipelines(facts: PipelineFacts | None, waited_s: float) -> InputPipeli
 
 def what_limits(facts: PipelineFacts | None, now: float) -> tuple[str, str]:
     """Return (what limits the training's input, what to change) if exactly one pipeline delays it; else ("", "")."""
-    open_ones = [_without_start(each) for each in facts.pipelines if each.is_open] if facts else []
+    open_pipelines = [_without_start(each) for each in facts.pipelines if each.is_open] if facts else []
     recent = [
         _pipeline(each)
-        for each in open_ones
+        for each in open_pipelines
         if each.looks and now - each.looks[-1].at < RECENT_S and each.looks[-1].at - each.looks[0].at >= LOOKED_S
     ]
     limited = [each for each in recent if each["side"] == "input" and any(stage["is_limiting"] for stage in each["stages"])]
@@ -57,9 +57,11 @@ def what_limits(facts: PipelineFacts | None, now: float) -> tuple[str, str]:
 
 
 def _without_start(pipeline: Pipeline) -> Pipeline:
-    """Return a pipeline without the looks before the training had taken ``STARTED`` elements: until then TensorFlow builds and
-    compiles functions, which makes the pipeline slower."""
-    return replace(pipeline, looks=tuple(look for look in pipeline.looks if look.model.elements >= STARTED))
+    """Return a pipeline without the looks before the training had taken ``START_ELEMENTS`` elements.
+
+    Until then TensorFlow builds and compiles functions, which makes the pipeline slower.
+    """
+    return replace(pipeline, looks=tuple(look for look in pipeline.looks if look.model.elements >= START_ELEMENTS))
 
 
 def limiting_name(pipeline: Pipeline, flow: Flow | None) -> str:
@@ -110,7 +112,7 @@ def _python_stage(flow: Flow, steps: dict[int, Transformation]) -> Stage | None:
     def computes(stage: Stage) -> bool:
         step, busy = steps.get(stage.node.id), stage.busy or 0.0
         is_python = stage.node.name == "Generator" or (step is not None and step.python)
-        return is_python and busy >= MIN_SHARE and flow.cpu >= COMPUTES * min(1.0, busy)
+        return is_python and busy >= MIN_SHARE and flow.cpu >= COMPUTING_SHARE * min(1.0, busy)
 
     return next(filter(computes, flow.stages), None)
 
@@ -151,8 +153,9 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
     if flow.wait is None and is_distributed(pipeline.steps):
         return f"It is not known how long the training waits for input. {DISTRIBUTED}"
     if flow.wait is None and flow.rate > 0:
-        ready = "it pauses now and then, and most looks found an element ready for it"
-        return f"It is not known whether the training waits: {ready if len(pipeline.looks) >= ENOUGH else 'too few looks yet'}."
+        is_enough = len(pipeline.looks) >= MIN_LOOKS
+        why = "it pauses now and then, and most looks found an element ready for it" if is_enough else "too few looks yet"
+        return f"It is not known whether the training waits: {why}."
     if flow.wait is None:
         return (_filling(flow, steps) if pipeline.is_open else "") or "The training took no element in the last seconds."
     seconds = f"{max(1.0, pipeline.looks[-1].at - pipeline.looks[0].at):.0f} s"
@@ -160,8 +163,8 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
     if flow.wait < WAITS:
         python = _python_stage(flow, steps)
         if python is not None:
-            beside = f"{_name(python, steps)} runs in Python beside it, one thread at a time"
-            return f"{waits}. {beside}: if it computes there, the training's own Python waits for it, too."
+            python_text = f"{_name(python, steps)} runs in Python beside it, one thread at a time"
+            return f"{waits}. {python_text}: if it computes there, the training's own Python waits for it, too."
         if flow.may_wait:
             return (
                 f"It is not known whether the training waits: by TensorFlow's times {percent(flow.wait)} of the time, while its "

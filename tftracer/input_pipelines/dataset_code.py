@@ -130,7 +130,7 @@ def _named(function: Any) -> tuple[str, str]:
 
 
 def _generator_of(dataset: Any) -> Any:
-    """Return the generator function of ``Dataset.from_generator``; None if the dataset is no such one.
+    """Return the generator function of ``Dataset.from_generator``; None for other datasets.
 
     TensorFlow keeps it in variables of the nested functions that it makes.
     """

@@ -18,7 +18,7 @@ from typing import Literal, Optional
 from tftracer.input_pipelines.dataset_code import is_distributed, keras_makes_batches, kind_of
 from tftracer.input_pipelines.model_proto import Model, Node
 from tftracer.input_pipelines.saved_pipelines import Pipeline, Reading
-from tftracer.input_pipelines.waits import MANY, counted_wait, waited_s
+from tftracer.input_pipelines.waits import INTERLEAVING, counted_wait, waited_s
 
 #: A thread delays the others if it works for at least this share of its time.
 SATURATED = 0.75
@@ -40,7 +40,7 @@ MAX_DEPTH = 200
 #: Minimum number of elements of inner datasets from which their work is estimated.
 MIN_INNER = 20
 #: Minimum number of looks that prove a wait of the training that the ledger does not count.
-ENOUGH = 5
+MIN_LOOKS = 5
 #: Stages that read; TensorFlow builds them within a flat_map.
 READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
 
@@ -133,7 +133,7 @@ class Flow:
     """What a pipeline did between the first and the last look."""
 
     stages: list[Stage]  # in the order of the tree, the last one first
-    own: Thread  # the training's thread, within ``next``
+    training: Thread  # the training's thread, within ``next``
     workers: dict[int, Workers]  # node id of a stage -> its threads
     rate: float  # elements a second that the training takes
     gap_s: float | None  # between two calls of ``next``
@@ -166,23 +166,23 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
     seconds = last.at - first.at
     root = _tree(looks)
     rate = max(0, last.model.elements - first.model.elements) / seconds
-    own, workers = _threads(root)
+    training, workers = _threads(root)
     # With a distribution strategy TensorFlow does not time the calls of ``next``.
     counted = counted_wait(looks)
-    wait = (counted if is_distributed(pipeline.steps) else _wait(looks, own, counted)) if rate else None
+    wait = (counted if is_distributed(pipeline.steps) else _wait(looks, training, counted)) if rate else None
     gap = None if wait is None else (1 - wait) / rate
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
     unit: Literal["batches", "elements"] = (
         "batches" if keras_makes_batches(pipeline.steps) or _keras_makes_batches(root) else "elements"
     )
-    flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, counted)
+    flow = Flow(list(root.tree()), training, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, counted)
     if wait is not None and wait >= WAITS:
-        flow.limiting, flow.counted = _limit(workers, own, None, wait, last.model.cores)
+        flow.limiting, flow.counted = _limit(workers, training, None, wait, last.model.cores)
     return flow
 
 
-def _wait(looks: Sequence[Reading], own: Thread, counted: float | None) -> float | None:
+def _wait(looks: Sequence[Reading], training: Thread, counted: float | None) -> float | None:
     """Return the share of time that the training spends in ``next``; at most ``counted``, the share by the ledger.
 
     The result is the median over the looks: each look has only the last 100 times between two calls of ``next``, and a long one
@@ -196,8 +196,8 @@ def _wait(looks: Sequence[Reading], own: Thread, counted: float | None) -> float
     wait = median(shares)
     if counted is not None:
         return min(wait, counted)
-    empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in own.before]
-    is_proven = len(looks) >= ENOUGH and max(empty, default=own.busy) >= wait / 2
+    empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in training.before]
+    is_proven = len(looks) >= MIN_LOOKS and max(empty, default=training.busy) >= wait / 2
     return wait if wait < WAITS or is_proven else None
 
 
@@ -236,7 +236,7 @@ def _tree(looks: Sequence[Reading]) -> Stage:
             result.rate = parent.rate * parent.node.ratio  # a new stage: each epoch may create it again
             result.busy = None if result.element_s is None else result.element_s * result.rate
         result.buffered = sum(node.buffered for _, node in in_looks) / len(in_looks)
-        has_changing_inputs = node.node_class in MANY
+        has_changing_inputs = node.node_class in INTERLEAVING
         for position, child in enumerate(node.inputs):
             comes_and_goes = has_changing_inputs and position > 0
             seen_below = by_number(child) if comes_and_goes else _below(in_looks, position)
@@ -274,15 +274,15 @@ def _keras_makes_batches(stage: Stage) -> bool:
     if "Batch" in stage.node.name and not stage.node.name.startswith("Unbatch"):
         return True
     inputs = [child for child in stage.children if not child.inner]
-    is_same = stage.node.node_class not in MANY and not stage.node.name.startswith(("Unbatch", "Window", "Group"))
+    is_same = stage.node.node_class not in INTERLEAVING and not stage.node.name.startswith(("Unbatch", "Window", "Group"))
     return is_same and bool(inputs) and all(map(_keras_makes_batches, inputs))
 
 
 def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
-    """Return the training's own thread, and node id -> threads of each stage with a buffer."""
-    own = _add_stages(root, Thread([root]))
+    """Return the training's thread, and node id -> threads of each stage with a buffer."""
+    training = _add_stages(root, Thread([root]))
     workers: dict[int, Workers] = {}
-    waiting = list(own.before)
+    waiting = list(training.before)
     while waiting:
         stage = waiting.pop()
         pool = None
@@ -291,7 +291,7 @@ def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
         feeder = _add_stages(stage, Thread([] if pool else [stage]))
         workers[stage.node.id] = Workers(pool, feeder)
         waiting += feeder.before
-    return own, workers
+    return training, workers
 
 
 def _add_stages(stage: Stage, thread: Thread) -> Thread:
@@ -355,12 +355,12 @@ def _limit_outside_kernels(thread: Thread, available: float, pool: Thread | None
     return (callers[0] if len(callers) == 1 else None), False
 
 
-def _may_take(stage: Stage, rest: float) -> bool:
-    """Return whether the overhead of calling a stage's function may explain ``rest``, the untimed work (in threads)."""
+def _may_take(stage: Stage, untimed: float) -> bool:
+    """Return whether the overhead of calling a stage's function may explain the untimed work (in threads)."""
     if not stage.calls_function:
         return False
     calls = max([stage.rate or 0.0, *(child.rate or 0.0 for child in stage.children[:1])])
-    return stage.node.node_class in MANY or rest <= CALL_S * calls
+    return stage.node.node_class in INTERLEAVING or untimed <= CALL_S * calls
 
 
 def reader_of(name: str) -> str:

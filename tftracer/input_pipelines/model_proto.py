@@ -14,7 +14,7 @@ from tftracer.errors import FormatError
 from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schema, message_classes
 
 #: Node classes whose elements come from separate threads.
-ASYNC = frozenset((2, 4, 6))
+ASYNC_CLASSES = frozenset((2, 4, 6))
 MAX_NODES = 2000
 
 
@@ -40,7 +40,7 @@ class Node:
 
     @property
     def is_async(self) -> bool:
-        return self.node_class in ASYNC
+        return self.node_class in ASYNC_CLASSES
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from tftracer.input_pipelines.dataset_code import kind_of
 from tftracer.input_pipelines.saved_pipelines import Reading
 
 #: TensorFlow's interleaving node classes. Their inputs, except the first, are created and removed while they run.
-MANY = (1, 2)
+INTERLEAVING = (1, 2)
 #: TensorFlow keeps only the last 100 gaps: if more elements came, and in a longer time than this, too many gaps are unknown.
 LONG_S = 2.5
 #: TensorFlow does not record a time between two calls of ``next`` that is longer than this.
@@ -47,7 +47,7 @@ def waited_s(earlier: Reading, later: Reading) -> float | None:
 def _is_all_timed(look: Reading) -> bool:
     """Return whether TensorFlow times all work of the stages: no functions are called, and no stages come and go."""
     nodes = look.model.nodes.values()
-    return all(node.node_class not in MANY and kind_of(node.name) in ("", "shuffle") for node in nodes)
+    return all(node.node_class not in INTERLEAVING and kind_of(node.name) in ("", "shuffle") for node in nodes)
 
 
 def _worked_ns(look: Reading) -> int:

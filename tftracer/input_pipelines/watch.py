@@ -21,7 +21,7 @@ from typing import Any
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import dataset_code, model_proto
 from tftracer.input_pipelines.answer import limiting_name
-from tftracer.input_pipelines.limiting_stage import ENOUGH, flow_of
+from tftracer.input_pipelines.limiting_stage import MIN_LOOKS, flow_of
 from tftracer.input_pipelines.saved_pipelines import (
     MAX_BYTES,
     MAX_HISTORY,
@@ -58,7 +58,7 @@ class Watched:
     unseen: str = ""  # why it cannot be looked into, as in ``PipelineFacts.unseen``; "" if it can
 
     def pipeline(self) -> Pipeline:
-        is_enough = len(self.looks) >= ENOUGH or len(self.looks) > len(self.earlier)
+        is_enough = len(self.looks) >= MIN_LOOKS or len(self.looks) > len(self.earlier)
         looks = tuple(self.looks) if is_enough else self.earlier
         return Pipeline(self.title, self.steps, looks, tuple(self.history), self.iterator() is not None)
 
@@ -118,18 +118,18 @@ class Pipelines:
                 for reference in [self._new.popleft() for _ in range(len(self._new))][-MAX_NEW:]:
                     self._take(reference)
                 began = time.thread_time()
-                open_ones = self._round()
+                open_iterators = self._round()
             except Exception as error:  # an unknown TensorFlow
                 self.add_unseen(f"failed: {type(error).__name__}: {error}"[:300])
                 return
             spent = time.thread_time() - began
             self._cost_s += spent
             # New iterators are looked into more often, because an epoch may be short.
-            is_new = any(len(each.looks) <= ENOUGH for each in open_ones)
+            is_new = any(len(each.looks) <= MIN_LOOKS for each in open_iterators)
             pause = LOOK_S / 4 if is_new else LOOK_S
             if self._cost_s > FREE_S + MAX_SHARE * (time.monotonic() - start):
                 pause = max(pause, spent / MAX_SHARE)
-            if not open_ones:
+            if not open_iterators:
                 self._arrived.wait()
             self._arrived.clear()
 
@@ -139,12 +139,12 @@ class Pipelines:
         if look is None:
             self.add_unseen("old")
             return []
-        open_ones = [each for each in list(self._watched.values()) if not each.unseen and each.iterator() is not None]
-        for each in open_ones:
+        open_iterators = [each for each in list(self._watched.values()) if not each.unseen and each.iterator() is not None]
+        for each in open_iterators:
             self._look(each, look)
-        for each in open_ones:
+        for each in open_iterators:
             self._remember(each)
-        return open_ones
+        return open_iterators
 
     def _take(self, reference: weakref.ref[Any]) -> None:
         """Add an iterator. It replaces that of the previous epoch over the same dataset."""
@@ -221,7 +221,7 @@ def _idle_s() -> float | None:
         with _STAT.open("rb", buffering=0) as file:
             _, _, _, _, idle, waiting, *_ = file.read(256).split()
         return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError):
         return None
 
 

@@ -105,7 +105,7 @@ class JobAnalysisHandler(JobAnswerBase):
         traced = self.job.hub.trace(self.number(trace, "trace"))
         steps = await self.unless_gone(self.job.traces.latest(traced))
         stragglers = await self.job.traces.work(lambda: [step.stragglers() for step in steps])
-        await self.answer(trace, lambda a: a.analysis(stragglers), self.wants_msgpack())
+        await self.answer(trace, lambda a: a.analysis(stragglers), self.is_packed())
 
 
 class JobFileHandler(HubHandler, Download):

@@ -78,12 +78,12 @@ class CpuTimes:
 
     @classmethod
     def now(cls) -> CpuTimes:
-        own = os.times()
-        own_s = own.user + own.system + own.children_user + own.children_system
+        times = os.times()
+        own_s = times.user + times.system + times.children_user + times.children_system
         try:
             ticks = [int(field) for field in _STAT.read_text(encoding="ascii").splitlines()[0].split()[1:]]
             unit = os.sysconf("SC_CLK_TCK")
-        except (OSError, ValueError, IndexError, AttributeError):
+        except (OSError, ValueError, IndexError):
             return cls(None, 0.0, own_s)
         counted = sum(ticks[:_GUESTS])
         return cls((counted - ticks[_IDLE] - ticks[_IOWAIT]) / unit, counted / unit, own_s)
@@ -93,8 +93,8 @@ def others_share(before: CpuTimes, after: CpuTimes) -> float | None:
     """Return the share of the processors' time that other processes took between two moments, 0..1; None: not known."""
     if before.busy_s is None or after.busy_s is None or after.whole_s <= before.whole_s:
         return None
-    others = after.busy_s - before.busy_s - (after.own_s - before.own_s)
-    return min(1.0, max(0.0, others / (after.whole_s - before.whole_s)))
+    others_s = after.busy_s - before.busy_s - (after.own_s - before.own_s)
+    return min(1.0, max(0.0, others_s / (after.whole_s - before.whole_s)))
 
 
 def doubt_about(share: float | None) -> str:

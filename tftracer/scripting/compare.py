@@ -45,8 +45,6 @@ class Session(Protocol):
 
     def ops(self, by: By = "type", trace: int | None = None) -> Table: ...
 
-    def transfers(self, trace: int | None = None) -> Table: ...
-
     def table(self, name: str, trace: int | None = None) -> Table: ...
 
     def sketched_steps(self, run: int | str) -> tuple[SketchedSteps, int]: ...
@@ -93,15 +91,15 @@ def _measured(session: Session, run: str, by: By) -> Measured:
         session.forget_traces()  # traces of many sessions take much memory
 
 
-def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], wanted: str | None) -> tuple[str, str]:
-    """Return the titles of the runs to compare: (before, after)."""
+def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], title: str | None) -> tuple[str, str]:
+    """Return the titles of the runs to compare: (before, after). ``title``: the run that the caller has selected."""
     sessions = [*before, *after]
     titles = [[run["title"] for run in _busiest_first(session)] for session in sessions]
-    shared = [title for title in titles[0] if all(title in session_titles for session_titles in titles)]
-    if wanted is not None:
-        if wanted not in shared:
-            raise UnknownError(f"Not all sessions have a run {wanted[:80]!r}. They share {_listed(shared)}.")
-        return wanted, wanted
+    shared = [each for each in titles[0] if all(each in session_titles for session_titles in titles)]
+    if title is not None:
+        if title not in shared:
+            raise UnknownError(f"Not all sessions have a run {title[:80]!r}. They share {_listed(shared)}.")
+        return title, title
     longest = [{each[0] for each in side if each} for side in (titles[: len(before)], titles[len(before) :])]
     is_small = not shared or all(_share_of_longest(session, shared[0]) < MIN_SHARE for session in sessions)
     if is_small and all(titles) and len(longest[0]) == len(longest[1]) == 1:
@@ -184,7 +182,7 @@ def _measure_trace(session: Session, trace: int, by: By) -> _Trace:
     """Measure all values of a trace, which is decoded only once."""
     return _Trace(
         peak_bytes=session.table("traces", trace)["memory_peak_bytes"].tolist()[0],
-        received_bytes=int(session.transfers(trace)["bytes"].sum()),
+        received_bytes=int(session.table("transfers", trace)["bytes"].sum()),
         ops=_totals(session, trace, by),
         op_types=_totals(session, trace, "type"),
         findings=set(session.table("findings", trace)["code"].tolist()),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,14 +34,12 @@ class JobClocks:
         clock = self.clocks.get(title)
         return clock if clock is not None and np.isfinite(clock.sigma_ns) else None
 
-    def aligner(self, title: str) -> Callable[[Trace], Times]:
-        """Return a function that converts this process's traces to the first process's clock."""
-        return lambda trace: self._aligned(ProcessTrace("", title, trace))
-
-    def _aligned(self, source: ProcessTrace) -> Times:
+    def aligned(self, title: str, trace: Trace) -> Times:
+        """Return the times of a trace of this process on the first process's clock."""
+        source = ProcessTrace("", title, trace)
         owners = Owners.of([source])
-        unknown_clock = Clock(source.trace.origin_ns)
-        (aligned,) = align([source], owners, [self.clocks.get(title, unknown_clock) for title in owners.titles])
+        unknown_clock = Clock(trace.origin_ns)
+        (aligned,) = align([source], owners, [self.clocks.get(owner, unknown_clock) for owner in owners.titles])
         origin = origin_of([aligned])
         return Times(origin, *aligned.since(origin))
 
@@ -56,8 +54,8 @@ def job_clocks(steps: Iterable[Sequence[ProcessTrace]], shared: Mapping[str, str
     for sources in steps:
         owners = Owners.of(sources)
         numbers = [titles.setdefault(title, len(titles)) for title in owners.titles]
-        for o in observations(sources, owners, find_collectives(sources)):
-            seen.append(Observation(numbers[o.a], numbers[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches))
+        of_step = observations(sources, owners, find_collectives(sources))
+        seen += [replace(each, a=numbers[each.a], b=numbers[each.b]) for each in of_step]
     clocks = estimate(seen, len(titles), shared=[shared.get(title, "") for title in titles]) if titles else []
     return JobClocks(dict(zip(titles, clocks)))
 
@@ -96,17 +94,11 @@ class Place:
 def places(job: Job) -> list[Place]:
     """Return the places of all processes.
 
-    Processes without a rank, or with another process's rank, get numbers after the last rank.
+    Processes without a rank, or with the rank of an earlier process, get numbers after the last rank.
     """
-    taken: set[int] = set()
-    numbers: list[int | None] = []
-    for process in job.processes:
-        free = process.rank is not None and process.rank not in taken
-        numbers.append(process.rank if free else None)
-        if free:
-            taken.add(process.rank or 0)
-    following = itertools.count(max(taken, default=-1) + 1)
-    ranks = [next(following) if number is None else number for number in numbers]
+    given = [process.rank for process in job.processes]
+    unused = itertools.count(max((rank for rank in given if rank is not None), default=-1) + 1)
+    ranks = [next(unused) if rank is None or rank in given[:position] else rank for position, rank in enumerate(given)]
     return [Place(job, process.title, rank) for process, rank in zip(job.processes, ranks)]
 
 

@@ -51,10 +51,10 @@ def answers(files: Sequence[str], sql: str, job: str | None = None, external: bo
     statements may read and write other files, use the network and load DuckDB's extensions. Raises FormatError with DuckDB's
     message for a statement that is invalid or not allowed; later statements are not executed.
     """
-    wanted = [table for table in TABLES if re.search(rf"\b{table}\b", sql, re.IGNORECASE)]
+    tables = [table for table in TABLES if re.search(rf"\b{table}\b", sql, re.IGNORECASE)]
     if len(files) != 1 or not (Path(files[0]) / MANIFESTS).is_dir():
-        return _answers(partial(_load, files=files, tables=wanted, job=job), sql, external)
-    view = partial(_view_folder, folder=Path(files[0]), tables=wanted)
+        return _answers(partial(_load, files=files, tables=tables, job=job), sql, external)
+    view = partial(_view_folder, folder=Path(files[0]), tables=tables)
     try:
         return _answers(partial(view, reading=_READ_METADATA), sql, external)
     except _UnansweredError:  # a file may be damaged outside its metadata
@@ -162,7 +162,8 @@ def _readable(
 
 def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence[str], job: str | None) -> None:
     """Load the tables of the sessions into memory."""
-    of_traces, of_sessions = ([table for table in tables if (table in OF_TRACES) == wanted] for wanted in (True, False))
+    of_traces = [table for table in tables if table in OF_TRACES]
+    of_sessions = [table for table in tables if table not in OF_TRACES]
     for table in tables:
         empty = {field.name: joined(field, []) for field in TABLES[table]}
         _insert(connection, table, empty, f"CREATE TABLE {table} AS", "", 0)

@@ -58,9 +58,9 @@ def _opened(path: str, name: str) -> Session:
         return Session(source, name)
     job = Job(saved.processes, saved.steps)
     processes = [Session(process.session, name, place) for process, place in zip(job.processes, places(job))]
-    own = next((session for session in processes if session.source is source), None) or Session(source, name)
-    own._processes, own.job_name = tuple(processes), saved.name
-    return own
+    opened = next((session for session in processes if session.source is source), None) or Session(source, name)
+    opened._processes, opened.job_name = tuple(processes), saved.name
+    return opened
 
 
 class Session:
@@ -313,22 +313,21 @@ class Session:
         return of_session.steps_part(run["id"], history.entries(), history.traced)
 
     def _facts_of(self, record: TraceRecord) -> dict[str, Any]:
-        part = None if record["state"] == "broken" else self._part_of(record)
+        part = next(self._parts_of([record]), None)
         return part.facts() if part else {"source": ""}
 
     def _parts_of(self, records: Iterable[TraceRecord]) -> Iterator[TracePart]:
-        """Yield the tables of the readable traces."""
-        parts = (self._part_of(record) for record in records if record["state"] != "broken")
-        return (part for part in parts if part is not None)
-
-    def _part_of(self, record: TraceRecord) -> TracePart | None:
-        """Return a trace's tables; None if it cannot be read: then its record is marked, with the reason in its findings."""
-        align = self.place.job.clocks.aligner(self.place.title) if self.place else None
-        try:
-            return TracePart(record, self._answers(record["id"]), align, partial(self._other_traces.of, record["id"]))
-        except TracerError as error:
-            self.source.set_broken(record["id"], error)
-            return None
+        """Yield the tables of the readable traces. Records of others are marked as broken, with the reason in their findings."""
+        for record in records:
+            if record["state"] == "broken":
+                continue
+            align = partial(self.place.job.clocks.aligned, self.place.title) if self.place else None
+            try:
+                part = TracePart(record, self._answers(record["id"]), align, partial(self._other_traces.of, record["id"]))
+            except TracerError as error:
+                self.source.set_broken(record["id"], error)
+            else:
+                yield part
 
     def _load(self, trace: TraceKey) -> Loadable:
         return Loadable(partial(self.source.trace_bytes, trace.id), self.source.trace_context(trace.id))

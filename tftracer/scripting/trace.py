@@ -31,13 +31,13 @@ class SessionTrace:
         run: Run,
         session: Callable[[], SessionMessage],
         answers: Callable[[], Answers],
-        others: OtherTraces,
+        other_traces: OtherTraces,
     ) -> None:
         self.record = record
         self._run = run
         self._session = session
         self._answers = answers
-        self._other_traces = others
+        self._other_traces = other_traces
 
     @property
     def number(self) -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tftracer.errors import StorageError
-from tftracer.storage import tftrace_format as tftrace_format
+from tftracer.storage import tftrace_format
 from tftracer.storage.file_bytes import FileBytes, Handle
 from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.storage.whole_file import take_place, writing
@@ -49,7 +49,7 @@ def closed_file(records: Iterable[NewRecord]) -> Iterator[bytes]:
     yield tftrace_format.header()
     for new in records:
         counts[new.type] += 1
-        yield tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
+        yield tftrace_format.record_head(*new)
         if new.stored:
             yield new.stored
     yield tftrace_format.end_record(counts)
@@ -171,7 +171,7 @@ class Spool:
         return not self._too_large
 
     def _append(self, new: NewRecord) -> Record:
-        head = tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
+        head = tftrace_format.record_head(*new)
         start, size = self.size, len(head) + len(new.stored)
         try:
             self.file.write_at(start, head + new.stored)
@@ -201,18 +201,18 @@ class Spool:
             if payload and self._readers:
                 self._unreleased.append(payload)
             elif payload:
-                self._give_back(payload)
+                self._free(payload)
 
-    def _give_back(self, payload: StoredPayload) -> None:
+    def _free(self, payload: StoredPayload) -> None:
         if payload.source is self.file:
             self.file.punch(payload.offset, payload.size)
 
-    def would_fit(self, new: NewRecord, instead: list[StoredPayload]) -> bool:
-        """Return whether a record for which there was no space would fit if the payloads ``instead`` were released."""
+    def would_fit(self, new: NewRecord, released: list[StoredPayload]) -> bool:
+        """Return whether a record for which there was no space would fit if these payloads were released."""
         with self.lock:
-            if not instead or self._readers or not self.file.gives_back:
+            if not released or self._readers or not self.file.gives_back:
                 return False
-            freed = sum(max(0, payload.size - SHARED_BLOCKS_SIZE) for payload in instead if payload.source is self.file)
+            freed = sum(max(0, payload.size - SHARED_BLOCKS_SIZE) for payload in released if payload.source is self.file)
             return self.file.free() + freed >= len(new.stored) + SHARED_BLOCKS_SIZE
 
     @contextlib.contextmanager
@@ -237,7 +237,7 @@ class Spool:
     def _catch_up(self) -> None:
         """Free payloads that waited for a reader, and write records that waited for space. The caller holds the lock."""
         while self._unreleased and not self._readers:
-            self._give_back(self._unreleased.pop())
+            self._free(self._unreleased.pop())
         while self._deferred:  # before any later record, which may refer to them
             self._append(self._deferred[0])
             self._deferred.popleft()
@@ -249,7 +249,7 @@ class Spool:
             try:
                 fresh.write_at(0, self._head)
                 for new in new_records:
-                    head = tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
+                    head = tftrace_format.record_head(*new)
                     fresh.write_at(end, head + new.stored)
                     records.append(_record(fresh, new, end, end + len(head)))
                     end = records[-1].end

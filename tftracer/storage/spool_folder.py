@@ -42,10 +42,8 @@ class EndedSpool:
 
 def default_folder() -> Path:
     """Return $TFTRACER_SPOOL_DIR, or tftracer/spool in the user's cache."""
-    given = os.environ.get("TFTRACER_SPOOL_DIR")
-    if given:
-        return Path(given)
-    return user_cache() / "spool"
+    folder = os.environ.get("TFTRACER_SPOOL_DIR")
+    return Path(folder) if folder else user_cache() / "spool"
 
 
 def user_cache() -> Path:
@@ -60,15 +58,14 @@ def temporary_folder() -> Path:
 
 def open_spool(folder: str | os.PathLike[str] | None, session_id: str) -> tuple[Spool, str]:
     """Return (a new spool in the folder, or else in a temporary one, or else in memory; why not in the folder, or "")."""
-    wanted = Path(folder) if folder else default_folder()
-    trouble: list[str] = []
-    for place in (wanted, temporary_folder()):
+    problems: list[str] = []
+    for place in (Path(folder) if folder else default_folder(), temporary_folder()):
         try:
-            return Spool(_ready(place) / spool_name(session_id)), " ".join(trouble)
+            return Spool(_ready(place) / spool_name(session_id)), " ".join(problems)
         except (OSError, StorageError, RuntimeError) as error:
-            trouble.append(f"Spool folder {place} cannot be used ({getattr(error, 'strerror', None) or error}).")
-    trouble.append("The session is kept in memory and ends with the process. Set TFTRACER_SPOOL_DIR or spool_dir.")
-    return Spool(None), " ".join(trouble)
+            problems.append(f"Spool folder {place} cannot be used ({getattr(error, 'strerror', None) or error}).")
+    problems.append("The session is kept in memory and ends with the process. Set TFTRACER_SPOOL_DIR or spool_dir.")
+    return Spool(None), " ".join(problems)
 
 
 def spool_name(session_id: str) -> str:

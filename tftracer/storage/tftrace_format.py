@@ -129,7 +129,7 @@ def header(spool: bool = False) -> bytes:
         "tftracer": __version__,
         "created_at": time.time(),
         "spool": spool,
-        "descriptors": _DESCRIPTORS.read_bytes() if _DESCRIPTORS.exists() else b"",  # of the messages in a trace's payload
+        "descriptors": _DESCRIPTORS.read_bytes(),  # of the messages in a trace's payload
     }
     packer = msgpack.Packer()
     parts = [packer.pack_map_header(len(fields) + 1)]
@@ -173,8 +173,7 @@ def end_record(counts: Mapping[str, int]) -> bytes:
 
 def missing(expected: Any, counts: Counter[str]) -> Iterator[str]:
     """Yield the records that an ``end`` record counts but that were not found: '2 steps', '1 trace'."""
-    wanted = expected if isinstance(expected, dict) else {}
-    for kind, number in wanted.items():
+    for kind, number in (expected if isinstance(expected, dict) else {}).items():
         if isinstance(number, int) and number > counts[kind]:
             yield f"{number - counts[kind]:,} {str(kind)[:MAX_TYPE]}"
 

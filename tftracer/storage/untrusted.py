@@ -191,7 +191,7 @@ def gpu_facts(value: Any) -> GpuFacts:
 
 
 def measured_roof(value: Any) -> MeasuredRoof | None:
-    """Return the roof; None without a host, because then it is not known what was measured."""
+    """Return the roof; None without a host: then it is of an unknown machine."""
     roof = cast(MeasuredRoof, fields_of(value, _ROOF))
     return roof if roof["host"] else None
 

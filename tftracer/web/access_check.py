@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from tornado import web
+from tornado.iostream import IOStream
 
 from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
@@ -47,13 +48,16 @@ class AccessCheck(web.RequestHandler):
                 "Add the name to TFTRACER_ALLOWED_HOSTS if it is yours.",
             )
 
+    def connection_stream(self) -> IOStream | None:
+        """Return the stream of the request's connection; None if the connection is closed."""
+        return getattr(self.request.connection, "stream", None)
+
     def own_address(self) -> str:
-        stream = getattr(self.request.connection, "stream", None)
         try:
-            address = str(stream.socket.getsockname()[0])  # type: ignore[union-attr]
+            address = str(self.connection_stream().socket.getsockname()[0])  # type: ignore[union-attr]
         except (AttributeError, OSError, IndexError):
             return ""
-        return address[7:] if address.startswith("::ffff:") else address
+        return address.removeprefix("::ffff:")
 
     def check_origin_header(self) -> None:
         headers = self.request.headers
@@ -103,8 +107,7 @@ class AccessCheck(web.RequestHandler):
     def mark_authenticated(self) -> None:
         """Record a valid credential: the connection may stay open and does not count as a stranger's."""
         self.is_authenticated = True
-        stream = getattr(self.request.connection, "stream", None)
-        if stream is not None:
+        if stream := self.connection_stream():
             self.services.admission.mark_authenticated(stream)
 
     def check_cookie_write(self) -> None:

@@ -92,7 +92,7 @@ class Server(HTTPServer):
 
     open_connections = 0
     uncounted_connections: Callable[[], int] = staticmethod(lambda: 0)  # connections that the limit does not count
-    on_stream_closed: Callable[[IOStream], None] = staticmethod(lambda stream: None)
+    on_stream_closed: Callable[[IOStream], object] = staticmethod(lambda stream: None)
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         if self.open_connections >= MAX_CONNECTIONS + self.uncounted_connections():
@@ -147,15 +147,13 @@ class WebServer:
 
     def stop(self) -> None:
         """Stop the server. Returns when the port is free again; on the server's own thread, returns at once."""
-        serving = self._serving
-        if serving is not None:
-            serving.end()
+        if self._serving is not None:
+            self._serving.end()
 
     def join(self) -> None:
         """Wait until the server is stopped."""
-        serving = self._serving
-        if serving is not None:
-            serving.wait()
+        if self._serving is not None:
+            self._serving.wait()
 
     @property
     def running(self) -> bool:

@@ -108,8 +108,7 @@ class Guarded(AccessCheck):
             super().send_error(status_code, **kwargs)
 
     def close_connection(self) -> None:
-        stream = getattr(self.request.connection, "stream", None)
-        if stream is not None:
+        if stream := self.connection_stream():
             stream.close()
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
@@ -118,6 +117,10 @@ class Guarded(AccessCheck):
         self.set_status(status)
         for name, value in getattr(problem, "headers", {}).items():
             self.set_header(name, value)
+        self.write_refusal(code, message)
+
+    def write_refusal(self, code: str, message: str) -> None:
+        """Write the body of an error answer."""
         body: ErrorMessage = {"error": {"code": code, "message": message}}
         self.send_json(body)
 
@@ -147,9 +150,9 @@ class Guarded(AccessCheck):
         if self.is_authenticated or self.get_status() == 101:
             return super().finish(chunk)
         self.set_header("Connection", "close")
-        stream = getattr(self.request.connection, "stream", None)
+        stream = self.connection_stream()
         sent = super().finish(chunk)
-        if stream is not None:
+        if stream:
             sent.add_done_callback(lambda _: stream.close())
         return sent
 

@@ -87,22 +87,18 @@ def is_loopback(host: str) -> bool:
 
 
 class HostNames:
+    """The host names and origins of this server."""
+
     def __init__(self, bound: str, hostname: str, public: str = "", allowed: str = "") -> None:
         """bound: the listening address; public: scheme and host of a reverse proxy; allowed: more names, separated by commas."""
         self._any_port = set(LOOPBACK_NAMES)
-        self._exact: set[Location] = set()
-        self._origins: set[Location] = set()
         if bound not in WILDCARDS:
             self._any_port.add(bound.lower())
         if not is_loopback(bound):
             self._any_port.add(hostname.lower())
-        for location in Location.of_list(allowed):
-            self._origins.add(location)
-            if location.port is None:
-                self._any_port.add(location.host)
-            else:
-                self._exact.add(location)
-        origin = Location.of_origin(public) if public else None
+        self._origins = set(Location.of_list(allowed))
+        self._any_port |= {location.host for location in self._origins if location.port is None}
+        origin = Location.of_origin(public)
         if origin:
             self._any_port.add(origin.host)
             self._origins.add(origin)
@@ -112,7 +108,7 @@ class HostNames:
         location = Location.parse(host)
         if location is None:
             return False
-        return location.host in self._any_port or location in self._exact or location.host == own_address
+        return location.host in self._any_port or location in self._origins or location.host == own_address
 
     def is_same_origin(self, origin: str, host: str) -> bool:
         """Return whether an Origin is this server.

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
@@ -34,13 +34,8 @@ BINARY = "application/octet-stream"
 PIECE_BYTES = 1 << 20  # size of a piece of a saved session
 
 
-class Export(NamedTuple):
-    suffix: str
-    content_type: str
-
-
-#: The formats that engine/decoded_traces.py writes.
-EXPORTS = {"chrome": Export(".json", "application/json"), "html": Export(".html", "text/html; charset=utf-8")}
+#: The formats that engine/decoded_traces.py writes: their suffix and content type.
+EXPORTS = {"chrome": (".json", "application/json"), "html": (".html", "text/html; charset=utf-8")}
 
 
 def file_name(*parts: object) -> str:
@@ -212,13 +207,12 @@ class TraceFileHandler(TraceHandlerBase, Download):
             suffix = ".xplane.pb" if is_xspace(raw) else ".pb"  # TensorFlow's tools recognize a profile by it
             await self.send_file(name + suffix, BINARY, joined([raw]))
         else:
-            export = EXPORTS[file_format]
+            suffix, content_type = EXPORTS[file_format]
             file = await self.unless_gone(self.export(key, file_format, record))
-            await self.send_file(name + export.suffix, export.content_type, read_pieces(file))
+            await self.send_file(name + suffix, content_type, read_pieces(file))
 
     async def export(self, trace: TraceKey, file_format: str, record: TraceRecord) -> IO[bytes]:
         """Export a trace. The standalone page has the verdict and the roofline, which need the run's other traces."""
         analyses = OTHER_TRACES_NEEDED if file_format == "html" else ()
-        answers = self.services.answers
-        others = await other_answers(await self.find_other_traces(trace, *analyses), answers)
-        return await answers.export(trace, file_format, record, others)
+        answers, other_traces = self.services.answers, await self.find_other_traces(trace, *analyses)
+        return await answers.export(trace, file_format, record, await other_answers(other_traces, answers))

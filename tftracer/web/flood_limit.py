@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import resource
 import socket
 import ssl
 import sys
@@ -39,12 +40,10 @@ FILES = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
 
 def free_descriptors() -> int | None:
     """Return how many files this process can still open; None if not known."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        import resource
-
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return None if limit == resource.RLIM_INFINITY else limit - sum(1 for _ in FILES.iterdir())
-    except (ImportError, OSError):
+    except OSError:
         return None
 
 
@@ -161,7 +160,7 @@ class Admission:
         self._turn_timer: asyncio.TimerHandle | None = None
         self._resume_timer: asyncio.TimerHandle | None = None
 
-    def start(self, listeners: Sequence[socket.socket], serve: Serve, other_strangers: Callable[[], int] = lambda: 0) -> None:
+    def start(self, listeners: Sequence[socket.socket], serve: Serve, other_strangers: Callable[[], int]) -> None:
         """Start to accept connections.
 
         ``serve`` gets admitted connections. ``other_strangers``: counts strangers' connections that have become WebSockets.
@@ -185,18 +184,17 @@ class Admission:
 
     def mark_authenticated(self, stream: IOStream) -> None:
         """Stop counting a connection as a stranger's, because a request on it had a valid credential."""
-        timer = self._strangers.pop(stream, None)
-        if timer is not None:
-            timer.cancel()
+        if self.forget_stream(stream):
             self._refund_accept()
             self._answers.refund()
             self._take_turns()
 
-    def forget_stream(self, stream: IOStream) -> None:
-        """Forget a connection that is closed, or has become a WebSocket."""
+    def forget_stream(self, stream: IOStream) -> bool:
+        """Forget a connection that is closed, or has become a WebSocket. Return whether it counted as a stranger's."""
         timer = self._strangers.pop(stream, None)
         if timer is not None:
             timer.cancel()
+        return timer is not None
 
     def _close(self, stream: IOStream) -> None:
         self.forget_stream(stream)
@@ -263,9 +261,9 @@ class Admission:
                 self._drop_oldest(max(self._arrivals.values(), key=len))
             else:
                 self._close(next(iter(self._strangers)))
-        own = self._arrivals.get(peer)
-        if own is not None and len(own) >= MAX_ARRIVALS_OF_PEER:
-            self._drop_oldest(own)
+        from_peer = self._arrivals.get(peer)
+        if from_peer is not None and len(from_peer) >= MAX_ARRIVALS_OF_PEER:
+            self._drop_oldest(from_peer)
         elif sum(map(len, self._arrivals.values())) >= MAX_ARRIVALS:
             self._drop_oldest(max(self._arrivals.values(), key=len))
 

@@ -30,10 +30,10 @@ SIGNED_OUT = 4001  # close code of the WebSockets
 class ApiHandler(Guarded):
     """The base of API handlers: numbers in paths, and sending encoded bodies."""
 
-    def number(self, text: str, what: str) -> int:
+    def number(self, text: str, noun: str) -> int:
         """Parse a number in a path. An invalid one gives the same answer as an unknown one."""
         if not (text.isascii() and text.isdigit() and len(text) <= ID_DIGITS):
-            raise Refusal(404, "unknown", f"There is no {what} {text[:50]!r}: {what}s have numbers, from 1.")
+            raise Refusal(404, "unknown", f"There is no {noun} {text[:50]!r}: {noun}s have numbers, from 1.")
         return int(text)
 
     def choice_argument(self, name: str, choices: Sequence[str]) -> str:
@@ -44,7 +44,8 @@ class ApiHandler(Guarded):
             raise Refusal(400, "bad_query", f"{name} must be {allowed}, not {given[:50]!r}.")
         return given
 
-    def wants_msgpack(self) -> bool:
+    def is_packed(self) -> bool:
+        """Return whether the answer is msgpack."""
         return MSGPACK in self.request.headers.get("Accept", "")
 
     def accepted_encoding(self) -> str:
@@ -96,9 +97,9 @@ class ReadHandler(ApiHandler):
         self._method, self._packed = method, packed
 
     async def get(self, **numbers: str) -> None:
-        arguments = [self.number(text, what.replace("stall", "slow step")) for what, text in numbers.items()]
+        arguments = [self.number(text, name.replace("stall", "slow step")) for name, text in numbers.items()]
         method = getattr(self.services.source, self._method)
-        await self.send_encoded(lambda: method(*arguments), self.wants_msgpack() if self._packed is None else self._packed)
+        await self.send_encoded(lambda: method(*arguments), self.is_packed() if self._packed is None else self._packed)
 
 
 class GapsHandler(ReadHandler):

@@ -144,7 +144,7 @@ class Browser(Protocol):
 
 
 class LiveFeed:
-    """Sends the session's changes to all connected browsers."""
+    """Sends the session's changes to all connected browsers. Must be created on the server's loop."""
 
     def __init__(self, source: SessionSource, workers: WorkerThreads, job: Callable[[], Job | None] = lambda: None) -> None:
         self._source = source
@@ -155,27 +155,23 @@ class LiveFeed:
         self._snapshot_sent_at = float("-inf")
         self._browsers: set[Browser] = set()
         self._snapshot: asyncio.Future[str] | None = None
-        self._sender: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._wake_up: asyncio.Future[None] | None = None  # done when a trace was published
-        self._unsubscribe: Callable[[], None] = lambda: None
+        self._loop = asyncio.get_running_loop()
+        self._wake_up: asyncio.Future[None] = self._loop.create_future()  # done when a trace was published
 
     def start(self) -> None:
         self._unsubscribe = self._source.subscribe(self.publish)
-        self._loop = asyncio.get_running_loop()
-        self._wake_up = self._loop.create_future()
         self._sender = asyncio.ensure_future(self._send_forever())
 
     def publish(self, message: LiveMessage) -> None:
         """Publish a message, from any thread. Without browsers it is dropped. A trace does not wait for the next tick."""
         if self._browsers:
             self._outbox.put(message)
-            if message["type"] == "trace" and self._loop is not None:
+            if message["type"] == "trace":
                 with contextlib.suppress(RuntimeError):  # the loop has ended
                     self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
-        if self._wake_up is not None and not self._wake_up.done():
+        if not self._wake_up.done():
             self._wake_up.set_result(None)
 
     @property
@@ -206,7 +202,7 @@ class LiveFeed:
         """Return the serialized snapshot, which is shared by all requests within a tick."""
         if self._snapshot is None:
             self._snapshot = asyncio.wrap_future(self._workers.submit(self._make_snapshot))
-            asyncio.get_running_loop().call_later(TICK_S, self._forget_snapshot, self._snapshot)
+            self._loop.call_later(TICK_S, self._forget_snapshot, self._snapshot)
         return await asyncio.shield(self._snapshot)
 
     def _forget_snapshot(self, snapshot: asyncio.Future[str]) -> None:
@@ -224,14 +220,12 @@ class LiveFeed:
     async def stop(self, reason: Closing) -> None:
         """Send the reason to all browsers and disconnect them."""
         self._unsubscribe()
-        if self._sender is not None:
-            self._sender.cancel()
+        self._sender.cancel()
         text = dumps(reason)
         for browser in list(self._browsers):
             browser.send_last(text)
 
     async def _send_forever(self) -> None:
-        assert self._loop is not None and self._wake_up is not None
         while True:
             await asyncio.wait([self._wake_up], timeout=TICK_S)
             if self._wake_up.done():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import Any
 
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
@@ -14,6 +13,7 @@ from tftracer.web.access_check import SUBPROTOCOL
 from tftracer.web.base_handler import Guarded
 from tftracer.web.live_feed import MAX_BROWSERS
 from tftracer.web.refusal import Refusal
+from tftracer.web.services import Services
 
 MAX_WAITING = 50  # messages for one browser; if more would wait, a snapshot replaces them
 SEND_TIMEOUT_S = 60.0  # a browser that accepts nothing for this long is disconnected
@@ -47,7 +47,7 @@ class BrowserSocket(Guarded, WebSocketHandler):
 class LiveHandler(BrowserSocket):
     """One browser. One message is sent at a time; later ones wait, or are replaced by a snapshot if there are too many."""
 
-    def initialize(self, services: Any) -> None:
+    def initialize(self, services: Services) -> None:
         super().initialize(services)
         self._waiting: deque[str] = deque()
         self._needs_snapshot = False

@@ -25,11 +25,11 @@ class LoginHandler(PageHandler):
     def path_after_login(self) -> str:
         """Return the path to redirect to, always one of this server, whatever the form contains."""
         try:
-            wanted = self.form().get("next", "") if self.body else self.get_query_argument("next", "")
+            path = self.form().get("next", "") if self.body else self.get_query_argument("next", "")
         except ValueError:
-            wanted = ""
-        is_on_this_server = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted and wanted.isprintable()
-        return wanted if is_on_this_server else self.services.path_prefix + "/"
+            path = ""
+        is_on_this_server = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+        return path if is_on_this_server else self.services.path_prefix + "/"
 
     def get(self) -> None:
         """Show the form. The page redirects here when its login has ended."""

@@ -34,7 +34,7 @@ class PageHandler(Guarded):
         return without_prefix(self.request.path, self.services.path_prefix) or "/"
 
     def base(self) -> str:
-        """The beginning of the path that ``inner_path`` leaves out, besides the reverse proxy's prefix."""
+        """The path's part between the reverse proxy's prefix and ``inner_path``; "" except for pages of a job's processes."""
         return ""
 
     def public_url(self) -> str:
@@ -43,14 +43,11 @@ class PageHandler(Guarded):
         path = self.base() + "/" + self.inner_path().lstrip("/\\")  # `//host` would be another site
         return self.services.path_prefix + path + ("?" + urlencode(query) if query else "")
 
-    def write_error(self, status_code: int, **kwargs: object) -> None:
-        problem = kwargs.get("exc_info", (None, None, None))[1]  # type: ignore[index]
-        if isinstance(problem, Refusal) and problem.code == "no_token":
-            for name, value in problem.headers.items():
-                self.set_header(name, value)
-            self.show_login(problem.message if self.request.method == "POST" or self.url_token() else "")
-            return
-        super().write_error(status_code, **kwargs)
+    def write_refusal(self, code: str, message: str) -> None:
+        if code == "no_token":
+            self.show_login(message if self.request.method == "POST" or self.url_token() else "")
+        else:
+            super().write_refusal(code, message)
 
     def url_token(self) -> str:
         return self.get_query_argument("token", "")

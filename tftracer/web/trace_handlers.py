@@ -67,13 +67,11 @@ class AnswerHandler(TraceHandlerBase):
     slow-step watch. Verdicts, rooflines and comparisons depend on other traces of the run.
     """
 
-    always_msgpack = False
-
     async def send_answer(self, body: Awaitable[Body]) -> None:
         await self.send_body(await self.unless_gone(body))
 
     def answer_format(self) -> AnswerFormat:
-        return AnswerFormat(self.always_msgpack or self.wants_msgpack(), self.accepted_encoding())
+        return AnswerFormat(self.is_packed(), self.accepted_encoding())
 
     def answer_if_cached(self, question: str) -> bool:
         """Return whether the client has this answer; set status 304 then.
@@ -99,7 +97,7 @@ class AnalysisArguments(ApiHandler):
     analysis: Analysis
 
     def is_packed(self) -> bool:
-        return self.analysis.packed or self.wants_msgpack()
+        return self.analysis.packed or super().is_packed()
 
     def arguments_of_analysis(self, index: str) -> dict[str, Any]:
         return {name: self._argument(name, index) for name in self.analysis.parameters}
@@ -128,26 +126,24 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
     def initialize(self, services: Services, analysis: Analysis) -> None:  # type: ignore[override]
         super().initialize(services)
         self.analysis = analysis
-        self.always_msgpack = analysis.packed
 
     async def get(self, trace: str, index: str = "") -> None:
         question = Question(self.analysis.name, self.arguments_of_analysis(index))
         key = await self.find_trace(trace)
         if self.analysis.needs_watch:
-            question = await self.run_on_worker(lambda: self.add_watched(question, key))
-        others = await self.find_other_traces(key, question.name)
-        tags = (other.tag for other in others.get(question.name, ()))
+            question = await self.run_on_worker(self.add_watched, question, key)
+        other_traces = await self.find_other_traces(key, question.name)
+        tags = (other.tag for other in other_traces.get(question.name, ()))
         if not self.answer_if_cached(" ".join([key.tag, question.key, *tags])):
-            await self.send_answer(self.ask(key, question, others))
+            await self.send_answer(self.ask(key, question, other_traces))
 
-    async def ask(self, trace: TraceKey, question: Question, others: OtherTraceKeys) -> Body:
-        """Return the answer to a question. ``others``: traces of the same run that the analysis needs."""
+    async def ask(self, trace: TraceKey, question: Question, other_traces: OtherTraceKeys) -> Body:
+        """Return the answer to a question. ``other_traces``: traces of the same run that the analysis needs."""
         answers = self.services.answers
-        other_replies = (await other_answers(others, answers)).get(question.name)
-        whole_question = (
-            Question(question.name, {**question.arguments, "other_traces": other_replies}) if other_replies else question
-        )
-        return await answers.ask(trace, whole_question, self.answer_format())
+        other_replies = (await other_answers(other_traces, answers)).get(question.name)
+        if other_replies:
+            question = Question(question.name, {**question.arguments, "other_traces": other_replies})
+        return await answers.ask(trace, question, self.answer_format())
 
     def add_watched(self, question: Question, trace: TraceKey) -> Question:
         """Add the results of the slow-step watch, which may arrive after the trace and change the answer."""
@@ -236,6 +232,6 @@ async def other_totals(runs: OtherRunTraces, compared: tuple[TraceKey, TraceKey]
     a, b = [await ask_each(side.traces, question, answers) for side in (runs.a, runs.b)]
     unreadable = sum(side.broken + len(side.traces) for side in (runs.a, runs.b)) - len(a) - len(b)
     totals_a, totals_b = ([body for _, body in side] for side in (a, b))
-    started = [[own.started_at, *(trace.started_at for trace, _ in side)] for own, side in zip(compared, (a, b))]
+    started = [[first.started_at, *(trace.started_at for trace, _ in side)] for first, side in zip(compared, (a, b))]
     older = runs.a.older + runs.b.older
     return OtherTotals(totals_a, totals_b, runs.same_run, older, unreadable, runs.step_times_text, *started)

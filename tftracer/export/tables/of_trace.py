@@ -34,35 +34,34 @@ class Times:
     start: Int64  # [n] ns since then
     end: Int64  # [n]
 
-    @classmethod
-    def own(cls, trace: Trace) -> Times:
-        return cls(trace.origin_ns, trace.start, trace.end)
-
-
-def no_others(analysis: str) -> Sequence[Mapping[str, Any]]:
-    return ()
-
 
 @dataclass(frozen=True)
 class TracePart:
     """One trace and its rows in each table.
 
-    ``align``: converts times to the job's clock; None: the trace's own clock. ``others``: returns the answers of the run's other
-    traces that an analysis needs (contract/analyses.py).
+    ``align``: converts times to the job's clock; None: the trace's own clock. ``other_answers``: returns the answers of the run's
+    other traces that an analysis needs (contract/analyses.py).
     """
 
     record: TraceRecord
     answers: Answers
-    align: Callable[[Trace], Times] | None = None
-    others: Callable[[str], Sequence[Mapping[str, Any]]] = no_others
+    align: Callable[[Trace], Times] | None
+    other_answers: Callable[[str], Sequence[Mapping[str, Any]]]
 
     @cached_property
     def times(self) -> Times:
         trace = self.answers.trace
-        return self.align(trace) if self.align else Times.own(trace)
+        return self.align(trace) if self.align else Times(trace.origin_ns, trace.start, trace.end)
 
     def _part(self, rows: int, columns: Columns) -> Part:
-        return Part(rows, {**trace_columns(self.record, rows), **columns})
+        """Build the part of a table: these columns, and the columns that identify the trace."""
+        record, step = self.record, self.record["step"]
+        of_trace: Columns = {
+            "trace_id": lambda: np.full(rows, record["id"]),
+            "run_id": lambda: np.full(rows, record["run_id"]),
+            "step": lambda: np.ma.masked_array(np.full(rows, step or 0), np.full(rows, step is None)),
+        }
+        return Part(rows, {**of_trace, **columns})
 
     def slices(self) -> Part:
         trace = self.answers.trace
@@ -153,7 +152,7 @@ class TracePart:
         return self._part(len(node), columns)
 
     def sentences(self) -> Part:
-        verdict = self.answers.verdict(other_traces=self.others("verdict"))["sentences"]
+        verdict = self.answers.verdict(other_traces=self.other_answers("verdict"))["sentences"]
         columns: Columns = {"place": lambda: np.arange(1, len(verdict) + 1)}
         for name in ("code", "text", "advice", "share"):
             columns[name] = lambda name=name: [sentence[name] for sentence in verdict]  # type: ignore[misc,literal-required]
@@ -172,15 +171,6 @@ class TracePart:
             "memory_peak_bytes": round(curves[0]["peak_bytes"]) if curves else None,
             **parts,
         }
-
-
-def trace_columns(record: TraceRecord, rows: int) -> Columns:
-    """Return the columns that identify the trace of a row."""
-    return {
-        "trace_id": lambda: np.full(rows, record["id"]),
-        "run_id": lambda: np.full(rows, record["run_id"]),
-        "step": lambda: np.ma.masked_array(np.full(rows, record["step"] or 0), np.full(rows, record["step"] is None)),
-    }
 
 
 def _named(table: ops.OpTable) -> Values:

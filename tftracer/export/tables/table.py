@@ -88,9 +88,8 @@ class Table:
         return next(iter(self[start : start + 1]))
 
     def _with_rows(self, which: Any) -> Table:
-        which = (
-            which if isinstance(which, slice) else np.ma.filled(np.asanyarray(which), False)
-        )  # an unknown value does not select its row
+        if not isinstance(which, slice):
+            which = np.ma.filled(np.asanyarray(which), False)  # an unknown value does not select its row
         rows = len(np.arange(len(self))[which])
         columns: Columns = {name: lambda name=name: self[name][which] for name in self._fields}  # type: ignore[misc]
         return Table(self.name, lambda: iter([Part(rows, columns)]), tuple(self._fields.values()))
@@ -101,16 +100,16 @@ class Table:
 
     def select(self, *columns: str) -> dict[str, Array]:
         """Return the columns with these names; without names, all columns."""
-        wanted = columns or self.columns
-        for name in wanted:
+        names = columns or self.columns
+        for name in names:
             if name not in self._fields:
                 raise UnknownError(f"The table {self.name} has no column {name!r}. Its columns: {', '.join(self._fields)}.")
-        missing = [self._fields[name] for name in wanted if name not in self._cached]
+        missing = [self._fields[name] for name in names if name not in self._cached]
         if missing:
             parts = [{field.name: conformed(field, part.columns[field.name]()) for field in missing} for part in self._parts()]
             for field in missing:
                 self._cached[field.name] = joined(field, [part[field.name] for part in parts])
-        return {name: self._cached[name] for name in wanted}
+        return {name: self._cached[name] for name in names}
 
     def parts(self) -> Iterator[dict[str, Array]]:
         """Yield the whole table in parts, one trace or run at a time; nothing is cached."""
@@ -153,13 +152,9 @@ class Table:
 def _cell(value: Any) -> str:
     if value is None:
         return "–"
-    return (
-        f"{value:,}"
-        if isinstance(value, int) and not isinstance(value, bool)
-        else f"{value:,.6g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _values(column: Array) -> list[Any]:
