@@ -26,6 +26,7 @@ from tftracer.memory_growth import answer as memory_answer
 from tftracer.memory_growth import saved_memory_growth as memory_facts
 from tftracer.session.steps.columns import read_history
 from tftracer.session.steps.history import History
+from tftracer.session.steps.near_step import near_step
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces.traces_of_usual_steps import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
@@ -153,6 +154,7 @@ class SessionModel:
             lock_holder=self.slow.lock_holder(run.id),
             slow_times=self.slow.slow_times(run.id, record["step"]),
             **self.of_other_traces(run.id, record["step"], record["id"]),
+            **near_step(run.history_reader()(), record["step"]),
             measured_roof=trace.context.measured_roof or (None if run.origin else self.facts["measured_roof"]),
             title=run.title,
             **({} if self.facts["live"] or run.origin else self.beside_steps(run.title)),

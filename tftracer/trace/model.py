@@ -315,6 +315,7 @@ class Watched(TypedDict):
     turn_lines: str
     lock_holder: str
     slow_times: list[SlowTime]
+    steps_around_s: list[float]
 
 
 @dataclass
@@ -327,6 +328,9 @@ class TraceContext:
     run_median_s: float | None = None  # median duration of the run's untraced steps, later ones included
     between_steps_s: float | None = None  # median time between two steps of the run, outside session.run
     before_step_s: float | None = None  # time between the previous step and this step
+    #: Median time from the end of a step to the end of the run's next one, and that time of this step. Other runs may be in it.
+    turn_s: float | None = None
+    this_turn_s: float | None = None
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
     before_input_s: float | None = None  # the same part of before_step_s
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
@@ -342,6 +346,7 @@ class TraceContext:
     beside_text: str = ""  # name of that part; for slow steps, their largest known cause
     beside_kind: str = ""  # the kind of that part (contract/ledger.py)
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, if it was slow
+    steps_around_s: list[float] = field(default_factory=list)  # untraced steps just before and after this one; empty: not known
     feeds: int | None = None  # number of tensors that each step of the run is fed
     fed: list[FedValue] | None = None  # the values fed to this step, or a function's arguments that are no tensors; largest first
     began_at: float | None = None  # epoch seconds at which the session was called

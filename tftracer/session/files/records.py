@@ -34,6 +34,7 @@ _OF_RUN = (
     "turn_lines",
     "lock_holder",
     "slow_times",
+    "steps_around_s",
     "other_traced",
     "fastest_traced_s",
     "follows_traced",

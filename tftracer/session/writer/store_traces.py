@@ -18,6 +18,7 @@ from tftracer.session.files import records
 from tftracer.session.files.reading import read_trace_record
 from tftracer.session.problems import Guard
 from tftracer.session.process.gpu_profiling import gpu_devices, gpu_facts
+from tftracer.session.steps.near_step import near_step
 from tftracer.session.steps.statistics import BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
@@ -111,6 +112,7 @@ class TraceWriter:
         capture, handle = trace.capture, trace.run.handle
         with self._store.lock:
             other_traces = self._store.model.of_other_traces(handle.run_id, trace.step)
+            near = near_step(trace.run.statistics.history, trace.step)
             input_text, input_advice = what_limits(self._store.model.input_pipelines, time.time())
             beside: dict[str, Any] = {}
             with contextlib.suppress(Exception):  # an error in the ledger must not cost a trace
@@ -131,6 +133,7 @@ class TraceWriter:
             began_at=capture.began_at,
             retraced=handle.changed,
             **other_traces,
+            **near,
             gpus=capture.facts.gpus,
             trace_level=capture.trace_level,
             gpu_facts=self._gpu_facts(capture.trace_level),

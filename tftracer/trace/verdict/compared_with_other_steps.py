@@ -1,12 +1,14 @@
 """Compare the traced step with the other steps of its run: was it slower or far shorter than usual? Did tracing make it slower?
 
 The step is compared with the median untraced step before it, and with the run's other traced steps. Tracing is named as the
-reason only if every traced step took longer than untraced ones; if only this one did, it was slow by itself.
+reason only if every traced step took longer than untraced ones. If only this one did, it was slow by itself, unless the untraced
+steps just before and after it were slow, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.model import DeviceKind
@@ -19,6 +21,7 @@ from tftracer.trace.verdict.time_around_ops import (
     lock_holder_text,
     longest_median_s,
     sampled_lines,
+    slow_around_s,
 )
 
 SHORT_FACTOR, SHORT_S = 3.0, 0.005  # a step is called short if usual ones take so many times as long, and so much longer
@@ -29,6 +32,7 @@ MANY_OPS = 10_000  # with this many ops, their number may vary by step: an input
 #: Codes of sentences that name something that ran for long; without tiny_ops, because tracing makes tiny ops longer.
 EXPLAINING = frozenset(("input_bound", "python_function", "one_op", "communication_bound", "copies", "memory"))
 
+OTHER_TIME = "Trace a step at another time: what it shows may not hold for usual steps."
 COMPARE = "Compare it with another traced step of the run to see which ops took longer."
 
 
@@ -58,8 +62,10 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     lengths = f"{_seconds(took_s)} instead of {_seconds(usual_s)}"
     slower = f"This step took {_factor(took_s / usual_s)} times as long as the run's median untraced step until then ({lengths})."
     all_slow = fastest is not None and fastest >= SLOW_FACTOR * usual_s
-    if fastest is not None and all_slow and not _tracing_may_explain(step, min(fastest, took_s), usual_s):
-        code, advice = "slow_step", "Trace a step at another time: what it shows may not hold for usual steps."
+    if slow_around_s(step.context):
+        code, advice, text = "slow_step", OTHER_TIME, f"{slower} {_slow_around(step, took_s)}"
+    elif fastest is not None and all_slow and not _tracing_may_explain(step, min(fastest, took_s), usual_s):
+        code, advice = "slow_step", OTHER_TIME
         text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes less than the "
         text += f"difference: {_why_all_are_slow(sentences)}."
     elif fastest is not None and all_slow and _tracing_may_explain(step, took_s, usual_s):
@@ -73,7 +79,9 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
         code, advice = "slow_step", COMPARE
         may_vary = (took_s - fastest) * 1e9 <= START_NS + _recording_ns(step)
         reason = "and tracing usually costs less than the difference" if may_vary else "so tracing does not explain it"
-        text = f"{slower} {_other_traced(step, fastest)}, {reason}: {_why_only_this_is_slow(sentences, 'probably ' * may_vary)}."
+        text = (
+            f"{slower} {_other_traced(step, fastest)}, {reason}{_why_only_this_is_slow(step, sentences, 'probably ' * may_vary)}."
+        )
     elif _is_explained(step, sentences, took_s, usual_s) and not _recording_may_explain(step, took_s, usual_s):
         code, advice = "slow_step", COMPARE
         text = f"{slower} Most of the difference is in what the first sentence names, not in being traced."
@@ -116,10 +124,24 @@ def _why_all_are_slow(sentences: Sequence[Sentence]) -> str:
     return "tracing may cost it in another way (its threads take CPU time), or all of them were slow for another reason"
 
 
-def _why_only_this_is_slow(sentences: Sequence[Sentence], probably: str) -> str:
+def _why_only_this_is_slow(step: Step, sentences: Sequence[Sentence], probably: str) -> str:
     if _is_busy(sentences):
-        return "this step had more work than they, or it waited longer for a CPU on the busy machine"
-    return f"this step was {probably}slow by itself"
+        return ": this step had more work than they, or it waited longer for a CPU on the busy machine"
+    if not step.context.steps_around_s:
+        return ""  # the steps around it may have been slow, too
+    around = _seconds(median(step.context.steps_around_s))
+    return f": this step was {probably}slow by itself (the untraced steps around it took {around}, as their median)"
+
+
+def _slow_around(step: Step, took_s: float) -> str:
+    """Say that the untraced steps just before and after this one were slow, too."""
+    around_s = slow_around_s(step.context)
+    count = len(step.context.steps_around_s)
+    slower_still = " This step was slower still." if took_s >= SLOW_FACTOR * around_s else ""
+    return (
+        f"The {count} untraced steps around it took longer than usual, too ({_seconds(around_s)}, as their median): the machine "
+        f"or the loop was slower then.{slower_still}"
+    )
 
 
 def _is_busy(sentences: Sequence[Sentence]) -> bool:
@@ -150,7 +172,7 @@ def _is_explained(step: Step, sentences: Sequence[Sentence], took_s: float, usua
 def _tracing_or_slow(step: Step, took_s: float, usual_s: float) -> str:
     """Say that both reasons are possible, and what supports one of them."""
     fastest = step.context.fastest_traced_s
-    text = "Tracing may be the reason, or the step was slow by itself"
+    text = "Tracing may be the reason, or something else slowed the step"
     text += (
         f". {_other_traced(step, fastest)}." if fastest is not None else ": the run has no usual traced step to compare it with."
     )

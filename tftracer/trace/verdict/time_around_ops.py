@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import NamedTuple
 
 from tftracer.trace.decode.profile_function_calls import FunctionCall
@@ -94,6 +95,12 @@ def longest_median_s(context: TraceContext) -> float:
     """Return the time of the median untraced step until this step, or of the whole run if that is longer: early steps may be
     shorter than usual ones. 0: not known."""
     return max(context.median_s or 0.0, context.run_median_s or 0.0)
+
+
+def slow_around_s(context: TraceContext) -> float:
+    """Return the median of the untraced steps just before and after this one if they were slow, too; else 0."""
+    around_s = median(context.steps_around_s) if context.steps_around_s else 0.0
+    return around_s if around_s >= SLOW_FACTOR * longest_median_s(context) > 0 else 0.0
 
 
 def sampled_lines(context: TraceContext) -> str:

@@ -25,12 +25,13 @@ from tftracer.trace.verdict.compared_with_other_steps import EXPLAINED_SHARE, ot
 from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
+from tftracer.trace.verdict.rules.between_steps import USUAL_SHARE
 from tftracer.trace.verdict.rules.cause_from_watch import MORE_NS, is_explained
 from tftracer.trace.verdict.rules.graph_loops import graph_loops
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, may_wait_in_usual_steps, runs_beside
 from tftracer.trace.verdict.scopes import main_scope_sentence
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
-from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, lock_holder_text, longest_median_s, sampled_lines
+from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, lock_holder_text, longest_median_s, sampled_lines, slow_around_s
 from tftracer.trace.verdict.undelayed_op_times import lacked_cpu_s
 
 #: Title of the idle part in a trace without scheduling times: such a trace does not show whether ops waited.
@@ -208,7 +209,8 @@ def _saved_ns(step: Step, candidate: Sentence) -> float:
     if MORE_NS in numbers:
         return numbers[MORE_NS]
     if candidate["code"] == "between_steps":
-        return numbers.get("before_step_ns", numbers.get("between_steps_ns", 0.0))
+        usual_ns, before_ns = numbers.get("between_steps_ns", np.inf), numbers.get("before_step_ns", np.inf)
+        return min(usual_ns, before_ns) if USUAL_SHARE in numbers or before_ns == np.inf else before_ns
     if candidate["code"] == "beside_steps":  # its share is of the whole training: converted to a time per step
         turn_ns = ((step.context.median_s or step.whole_ns / 1e9) + (step.context.between_steps_s or 0.0)) * 1e9
         return turn_ns * candidate["share"] / (1 - min(candidate["share"], 0.99))
@@ -304,6 +306,9 @@ def _more_than_usual(step: Step, part: str) -> str:
     around_ns, usual_ns = step.whole_ns - step.trace.duration_ns, longest_median_s(step.context) * 1e9
     if part != AROUND or not 0 < 2 * usual_ns <= around_ns:
         return ""
+    if slow_around_s(step.context):
+        around = duration(slow_around_s(step.context) * 1e9)
+        return f" The run's untraced steps take {duration(usual_ns)} in all (median), those around this one {around}."
     return f" The run's untraced steps take {duration(usual_ns)} in all: most of the time outside the ops is not in them."
 
 

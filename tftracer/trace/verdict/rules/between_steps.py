@@ -13,6 +13,7 @@ from tftracer.trace.verdict.time_around_ops import GC_NAMED
 BETWEEN_SHARE = 0.20  # minimal part of the time from step to step that passes outside of steps
 BETWEEN_S = 0.001  # minimal time outside of steps: less is Python's own cost of a call
 LONGER = 3.0  # a time before the step that is this many times the usual one is a delay of this step alone
+USUAL_SHARE = "usual_share"  # a key of the sentence's ``numbers``: this much of each turn of the loop passes between steps
 SAMPLED = "Sampled"  # first word of a text about sampled lines
 #: Minimal parts of the time between steps in which the loop waits for tf.data: for the wait to be named, to decide the advice,
 #: and to explain all of the time.
@@ -40,15 +41,18 @@ def between_steps(step: Step) -> Sentence | None:
         before_s = None
     # A slow call may have gone on after its last op.
     inside_s = max(step.whole_ns / 1e9, *(slow["duration_s"] for slow in context.slow_times if slow["inside"]), 0.0)
-    is_usual = _share_between(usual_s, inside_s if context.median_s is None else context.median_s) > 0
-    share = _share_between(usual_s if before_s is None else before_s, inside_s)
+    usual_share = _share_between(usual_s, _usual_turn_s(step, inside_s))
+    is_usual = usual_share > 0
+    share = _share_between(usual_s, max((usual_s or 0.0) + inside_s, context.turn_s or 0.0))
+    if before_s is not None:
+        share = _share_between(before_s, before_s + inside_s + _of_other_runs_s(context, before_s))
     is_slow = any(not slow["inside"] for slow in context.slow_times)  # a slow turn of the loop whose cause is unknown
     is_longer = before_s is not None and (usual_s is None or before_s >= LONGER * usual_s)
     if not share or not (is_usual or is_longer):
         return None
     measured = {"between_steps_ns": usual_s, "before_step_ns": before_s}
     numbers = {name: seconds * 1e9 for name, seconds in measured.items() if seconds is not None}
-    text = _before_every_step(step, numbers) if is_usual else _before_this_step(step, numbers, share)
+    text = _before_every_step(step, numbers, usual_share) if is_usual else _before_this_step(step, numbers, share)
     whole_s, input_s = (usual_s, context.between_input_s) if is_usual else (before_s, context.before_input_s)
     input_share = (input_s or 0.0) / whole_s if whole_s else 0.0
     if input_share >= INPUT_NAMED:
@@ -63,8 +67,8 @@ def between_steps(step: Step) -> Sentence | None:
         "between_steps",
         text if input_share >= INPUT_ALL else f"{text} {_lines(step, is_usual)}",
         (context.input_advice or INPUT) if input_share >= INPUT_MAIN else advice,
-        share,
-        {**numbers, **({} if is_usual or is_slow else {ONLY_HERE: 1.0})},
+        usual_share or share,
+        {**numbers, **({USUAL_SHARE: usual_share} if is_usual else {} if is_slow else {ONLY_HERE: 1.0})},
         {"nodes": []},
     )
 
@@ -76,17 +80,28 @@ def _did_not_wait(context: TraceContext) -> bool:
     return before_s is not None and before_s < usual_s and (context.between_input_s or 0.0) >= INPUT_MAIN * usual_s
 
 
-def _share_between(between_s: float | None, inside_s: float) -> float:
-    """Return the share of ``between_s`` in the time from step to step; 0 below the thresholds."""
+def _usual_turn_s(step: Step, inside_s: float) -> float:
+    """Return the median time from the end of a step to the end of the run's next one, with the steps of other runs in between."""
+    context = step.context
+    return max((context.between_steps_s or 0.0) + (context.median_s or inside_s), context.turn_s or 0.0)
+
+
+def _of_other_runs_s(context: TraceContext, before_s: float) -> float:
+    """Return the time before this step, since the run's previous one, in which the loop was in steps of other runs."""
+    return max((context.this_turn_s or 0.0) - before_s - (context.step_s or 0.0), 0.0)
+
+
+def _share_between(between_s: float | None, turn_s: float) -> float:
+    """Return the share of ``between_s`` in ``turn_s``, the time from the end of a step to the end of the run's next one; 0 below
+    the thresholds."""
     if between_s is None or between_s < BETWEEN_S:
         return 0.0
-    share = between_s / (between_s + inside_s)
+    share = between_s / turn_s
     return share if share >= BETWEEN_SHARE else 0.0
 
 
-def _before_every_step(step: Step, numbers: dict[str, float]) -> str:
-    usual_ns, median_s = numbers["between_steps_ns"], step.context.median_s
-    share = usual_ns / (usual_ns + (step.whole_ns if median_s is None else median_s * 1e9))
+def _before_every_step(step: Step, numbers: dict[str, float], share: float) -> str:
+    usual_ns = numbers["between_steps_ns"]
     here = f"; before this step it was {duration(numbers['before_step_ns'])}" if "before_step_ns" in numbers else ""
     passed = f"Between two steps {duration(usual_ns)} (median) pass{_outside(step)}"
     alone = " without the evaluation" if step.context.beside_kind == "evaluation" else ""
