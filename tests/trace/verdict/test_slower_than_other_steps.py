@@ -83,7 +83,7 @@ def test_a_product_that_takes_longer_itself_is_not_made_so_by_recording_it() -> 
         *(N(f"r{i}", "Sum", 6 * MS + i * 10_000, 6 * MS + i * 10_000 + 9_000) for i in range(7)),
     ]
     sentence = compared(TraceContext(step_s=0.0064, median_s=0.0033, other_traced=2, fastest_traced_s=0.0064), nodes)
-    assert sentence["code"] == "slow_step" and "recording 8 ops takes less than the difference" in sentence["text"]
+    assert sentence["code"] == "slow_step" and "recording 8 events takes less than the difference" in sentence["text"]
 
 
 def test_tracing_may_cost_what_many_ops_take_longer() -> None:

@@ -66,7 +66,7 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
         code, advice, text = "slow_step", OTHER_TIME, f"{slower} {_slow_around(step, took_s)}"
     elif fastest is not None and all_slow and not _tracing_may_explain(step, min(fastest, took_s), usual_s):
         code, advice = "slow_step", OTHER_TIME
-        text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes less than the "
+        text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'event')} takes less than the "
         text += f"difference: {_why_all_are_slow(sentences)}."
     elif fastest is not None and all_slow and _tracing_may_explain(step, took_s, usual_s):
         code, advice = "tracing_cost", "Compare shares, not times."

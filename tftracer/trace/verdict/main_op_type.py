@@ -87,8 +87,11 @@ def main_op_type(step: Step) -> MainOpType | None:
 
 def _left_out(held_up: list[tuple[str, float]]) -> str:
     """Name the types with the largest shares among those that were held up: ", without BiasAddGrad (19%), which was held up,"."""
-    ranked = [each for each in sorted(held_up, key=lambda each: -each[1])[:LISTED_TYPES] if each[1] >= MIN_SHARE]
-    listed = " and ".join(f"{name or NO_OP} ({percent(share)})" for name, share in ranked)
+    ranked = [each for each in sorted(held_up, key=lambda each: -each[1]) if each[1] >= MIN_SHARE]
+    named = [f"{name or NO_OP} ({percent(share)})" for name, share in ranked[:LISTED_TYPES]]
+    if len(ranked) > LISTED_TYPES:
+        named.append(counted(len(ranked) - LISTED_TYPES, "more type"))
+    listed = " and ".join(named)
     return f", without {listed}, which {'was' if len(ranked) == 1 else 'were'} held up," if ranked else ""
 
 

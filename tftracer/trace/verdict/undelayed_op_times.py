@@ -89,6 +89,17 @@ def ns_limited_to(step: Step, known_ns: Float64 | None, work: Work) -> Float64:
     return np.asarray(work.self_ns * factor[work.name])
 
 
+def may_be_held_up(step: Step, work: Work, node: int) -> bool:
+    """Tell whether an op may have been held up: it takes ``HELD_UP`` times its shortest time in the run's traces. If no other
+    trace tells it: ``INTERRUPTED_FACTOR`` times as long as the median op of its type, of at least ``MIN_SIMILAR``."""
+    took = float(step.trace.end[node] - step.trace.start[node])
+    shortest_ns = float(step.shortest_ns[step.trace.name[node]]) if step.shortest_ns is not None else 0.0
+    if shortest_ns > 0 and (step.usual_ns is None or step.usual_ns[step.trace.name[node]] > 0):
+        return took > HELD_UP * shortest_ns
+    similar = work.self_ns[step.trace.op[work.node] == step.trace.op[node]]
+    return len(similar) >= MIN_SIMILAR and took > INTERRUPTED_FACTOR * float(np.median(similar))
+
+
 def _as_similar_ops(op: Int32, times: Float64, flops: Float64, moved: Float64) -> Float64:
     """Return [work] the median time of similar ops for as many FLOPs (or bytes), for interrupted ops; NaN for other ops."""
     amount = np.where(flops > 0, flops, moved)

@@ -32,7 +32,7 @@ from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, may_wait
 from tftracer.trace.verdict.scopes import main_scope_sentence
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, lock_holder_text, longest_median_s, sampled_lines, slow_around_s
-from tftracer.trace.verdict.undelayed_op_times import lacked_cpu_s
+from tftracer.trace.verdict.undelayed_op_times import lacked_cpu_s, may_be_held_up
 
 #: Title of the idle part in a trace without scheduling times: such a trace does not show whether ops waited.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
@@ -356,7 +356,10 @@ def _describe_longest_op(
     if is_delayed:
         runs = _without_delay_ns(time, longest_op, nodes[0], runs)
         is_long = runs >= MIN_PART * step.whole_ns
-        longest = f" Without what was held up, the longest op, {name}, runs for {duration(runs)}." if is_long else ""
+        # With few traces, an op that was held up in two of them has no lower time here, though it may be short in the others.
+        is_sure = step.has_enough_traces or runs < step.cover(longest_op).length or not may_be_held_up(step, time.work, nodes[0])
+        tells = is_long and is_sure
+        longest = f" Without what was held up, the longest op, {name}, runs for {duration(runs)}." if tells else ""
     if text.startswith(op_type.text) or op_type.share < MIN_TYPE_SHARE:
         return longest
     return f"{longest} {op_type.text}{'' if scope in op_type.text else scope}"
