@@ -12,7 +12,8 @@ from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.answer.texts import lines_text
-from tftracer.slow.record.sums_by_kind import KindKey, SlowKinds, by_cause, group_key, is_one_of, lost_s, of_known_period
+from tftracer.slow.record.steps_of_periods import StepsOfPeriods
+from tftracer.slow.record.sums_by_kind import KindKey, SlowKinds, by_cause, group_key, lost_s
 from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.trace.model import SlowTime
 from tftracer.trace.units import counted
@@ -110,10 +111,10 @@ class Headline(NamedTuple):
     traces: Mapping[int, int]
 
 
-def _count(sums: SlowKinds, message: contract.Stall, periods: Sequence[contract.Period]) -> None:
+def _count(sums: SlowKinds, message: contract.Stall, periods: StepsOfPeriods) -> None:
     """Add a slow step to the sums: once for each of its causes."""
     for stall in by_cause(message):
-        sums.add(stall, of_known_period(stall, periods))
+        sums.add(stall, periods.of_known_cause(stall))
 
 
 class SlowLog:
@@ -168,7 +169,7 @@ class SlowLog:
         facts.longest_s = max(facts.longest_s, message["duration_s"])
         facts.last_id = message["id"]
         self._forget(message["run_id"])
-        _count(self.kinds, message, self.periods_of(message["run_id"]))
+        _count(self.kinds, message, self.steps_of_periods(message["run_id"]))
         category = facts.no_cpu if message["cause"] == "machine" else facts.with_cpu
         category.newest.append(message["id"])
         self.stalls[message["id"]] = state
@@ -196,7 +197,7 @@ class SlowLog:
         return self._sums_of[run_id]
 
     def _sums(self, run_id: int, states: Iterable[StallState]) -> SlowKinds:
-        sums, periods = SlowKinds(), self.periods_of(run_id)
+        sums, periods = SlowKinds(), self.steps_of_periods(run_id)
         for state in states:
             _count(sums, state.message, periods)
         return sums
@@ -225,7 +226,7 @@ class SlowLog:
         if stall_id not in self.stalls:
             return None
         message = self.stalls[stall_id].message
-        key = group_key(message), any(is_one_of(message, period) for period in self.periods_of(message["run_id"]))
+        key = group_key(message), self.steps_of_periods(message["run_id"]).period_of(message) is not None
         heapq.heappush(category.costliest.setdefault(key, []), (lost_s(message), stall_id))
         return category.drop_cheapest() if sum(map(len, category.costliest.values())) > MAX_COSTLIEST else None
 
@@ -243,12 +244,15 @@ class SlowLog:
 
     def count_into(self, period: contract.Period) -> None:
         """Count earlier slow steps of unknown cause or line as slow steps of a period that has just been proven."""
-        periods = self.periods_of(period["run_id"])
-        other_periods = [other for other in periods if key_of(other) != key_of(period)]
-        stalls = [stall for state in self.of_run(period["run_id"]) for stall in by_cause(state.message)]
+        run_id = period["run_id"]
+        periods = self.steps_of_periods(run_id)
+        other_periods = self.steps_of_periods(
+            run_id, [each for each in self.periods_of(run_id) if key_of(each) != key_of(period)]
+        )
+        stalls = [stall for state in self.of_run(run_id) for stall in by_cause(state.message)]
         # Leave out slow steps that other periods explain: they are counted with the kinds of those periods.
-        stalls = [stall for stall in stalls if of_known_period(stall, other_periods) is None]
-        for stall in [stall for stall in stalls if of_known_period(stall, periods) is period]:
+        stalls = [stall for stall in stalls if other_periods.of_known_cause(stall) is None]
+        for stall in [stall for stall in stalls if periods.of_known_cause(stall) is period]:
             stalls.remove(stall)
             self.kinds.move(stall, period, stalls)
 
@@ -322,3 +326,8 @@ class SlowLog:
     def periods_of(self, run_id: int) -> list[contract.Period]:
         """Return the periods of a run, the costliest first."""
         return by_cost(period for (owner, *_), period in self.periods.items() if owner == run_id)
+
+    def steps_of_periods(self, run_id: int, periods: Sequence[contract.Period] | None = None) -> StepsOfPeriods:
+        """Return what finds the periods of a run's slow steps. ``periods``: only these; None: all."""
+        periods = self.periods_of(run_id) if periods is None else periods
+        return StepsOfPeriods(periods, lambda: (state.message for state in self.of_run(run_id)))
