@@ -473,3 +473,17 @@ def test_a_step_of_unknown_cause_between_two_steps_of_a_period_that_moved_is_one
     stalls = [a_save(run, 200), a_stall(run, 402, cause=UNKNOWN), a_save(run, 604)]
     rows = stalls_of(log_of(*stalls, periods=[a_period(run, **save)]), run.run_id, {})
     assert [row["every"] for row in rows] == [200, 200, 200]
+
+
+def test_the_longest_of_a_periodic_group_is_one_of_its_periods_steps() -> None:
+    """ "Every 311th step: read_shard(), the longest 4.55 s" was one that came once, at another line of that function."""
+    run = RunHandle("train", (), (), "")
+    once = a_stall(run, 250, end_ns=250 * 2_000_000 + 4_550_000_000)
+    regular = [a_stall(run, step) for step in range(97, 98 + 97 * 9, 97)]
+    period = a_period(
+        run, cause=Cause("python", "", LOAD, 0.9), first_step=97, last_step=970, last_call=970, next_step=1067, occurrences=10
+    )
+    (group,) = groups(log_of(*regular, once, periods=[period]), run.run_id, 1000)
+    assert group["text"].startswith("Every 97th step: ") and group["times"] == 11 and round(group["longest_s"], 3) == 0.3
+    (group,) = groups(log_of(*regular, once), run.run_id, 1000)
+    assert round(group["longest_s"], 3) == 4.55

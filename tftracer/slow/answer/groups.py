@@ -97,9 +97,19 @@ class _Group(NamedTuple):
             return counted if 0 < counted < self.kind["times"] else None
         return sum(any(may_be_of(stall, period) for period in self.periods) for stall in self.stalls) or None
 
+    @property
+    def _longest_s(self) -> float:
+        """The duration of its longest slow step. If nearly all come at the steps of a period, of the longest of these."""
+        kind, longest = self.kind, max((stall["duration_s"] for stall in self.stalls), default=0.0)
+        if self.periods and kind["cause"] in UNSPECIFIC_CAUSES:  # a part of the slow steps of unknown cause
+            return max(self.periods[0]["duration_s"], kind["lost_s"] / kind["times"], longest)
+        at_periods = [stall for stall in self.stalls if any(may_be_of(stall, period) for period in self.periods)]
+        if not at_periods or (self._regular or 0) < texts.MOSTLY * kind["times"]:
+            return kind["longest_s"]
+        return max(stall["duration_s"] for stall in at_periods)
+
     def group(self, traces: Traces) -> SlowGroup:
         kind = self.kind
-        is_part = bool(self.periods) and kind["cause"] in UNSPECIFIC_CAUSES  # a part of the slow steps of unknown cause
         costliest = sorted(self.stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
         active = {period["every"] for period in self.periods if period["next_step"] is not None}  # lengths of active periods
         return {
@@ -109,11 +119,7 @@ class _Group(NamedTuple):
             "where": kind["where"],
             "times": kind["times"],
             "lost_s": kind["lost_s"],
-            "longest_s": max(
-                self.periods[0]["duration_s"], kind["lost_s"] / kind["times"], *(each["duration_s"] for each in costliest)
-            )
-            if is_part
-            else kind["longest_s"],
+            "longest_s": self._longest_s,
             "last_step": kind["last_step"],
             "last_call": kind["last_call"],
             "last_text": self._step_text(kind["last_step"], kind["last_call"]),
