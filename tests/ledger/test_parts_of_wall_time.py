@@ -144,6 +144,30 @@ def test_slow_steps_of_a_period_that_was_found_later_are_in_the_row_of_its_cause
     ]
 
 
+def test_slow_steps_without_a_line_count_with_their_period_not_as_waits_for_input() -> None:
+    """A judge read "input between steps 105.20 s, 90 times": 82 were told as "every 173rd step: write_history()"."""
+    sums = SlowKinds()
+    for cause, place, times in (("python", "write() (a.py:8)", 201), ("input", "", 308), ("py_function", "read() (a.py:4)", 126)):
+        kind: Any = {"run_id": 1, "cause": cause, "place": place, "where": "between", "times": times, "lost_s": 1.0}
+        sums.replace(1, [*sums.of_run(1), kind])
+    slow = (SlowEntry(1, "python", "write() (a.py:8)", False, 11.9, 119), SlowEntry(1, "python", "", False, 8.2, 82))
+    periods: Any = [
+        {"run_id": 1, "cause": "python", "place": "write() (a.py:9)"},
+        {"run_id": 1, "cause": "py_function", "place": "read() (a.py:4)"},
+    ]
+    answer = ledger(
+        facts(Entry(STEPS, 1, "", 20.0, 100, 0.2), slow=slow, between_s=30.0),
+        [run(1, "train")],
+        no_lines,
+        kinds_of=lambda _: sums,
+        periods_of=lambda _: periods,
+    )
+    (part,) = (part for part in answer["parts"] if part["kind"] == "slow")
+    assert [(item["name"], round(item["duration_s"], 6), item["times"]) for item in part["items"]] == [
+        ("python between steps: write() (a.py:8)", 20.1, 201)
+    ]
+
+
 @pytest.mark.parametrize(("cause", "said"), [("retrace", True), ("checkpoint", True), ("python", False)])
 def test_what_slow_steps_spent_in_other_parts_is_said_to_count_there(cause: StallCause, said: bool) -> None:
     """Three testers read two sums of the slow steps' time, and nothing on their difference."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from made_stalls import a_stall, run_of
-from recording import recording, steps
+from recording import LOSS, RAW, TRAIN, X, captured, recording, steps
 
 from tftracer.contract.live import LiveMessage
 from tftracer.session.writer.newest_record import UPDATE_S
@@ -62,3 +62,18 @@ def test_the_last_figures_of_a_script_that_ended_are_announced_and_slow_steps_fo
         assert late.wait(60.0)
     until, ended_at = recorder.ledger()["until"], recorder.session()["ended_at"]
     assert at_end[1] == with_slow[0] == until and until is not None and ended_at is not None and abs(until - ended_at) < 0.1
+
+
+def test_each_recorded_trace_counts_once(tmp_path: Path) -> None:
+    """A judge read "recording traces: 14 times" of a session with 7 traces: each counted before and after its step."""
+    with recording(tmp_path) as recorder:
+        for _ in range(3):
+            trace = captured(recorder, RAW)
+            trace.before_ns, trace.after_ns = 1000, 2000
+            start = time.perf_counter_ns()
+            recorder.queue.add(((TRAIN, LOSS), (X,), None, start, start + 10_000, threading.get_ident(), trace))
+        recorder.flush_to_file(60.0)
+        recorder.close()
+        (part,) = (part for part in recorder.ledger()["parts"] if part["kind"] == "tracer")
+    times = {each["name"]: each["times"] for each in part["items"]}
+    assert times["recording traces: before their steps"] == times["recording traces: after their steps"] == 3

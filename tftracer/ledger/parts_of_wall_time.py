@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
 from tftracer.contract.session import Run, RunWithoutTraces
-from tftracer.contract.stalls import CodeLine, GapProfile, StallCause
+from tftracer.contract.stalls import CodeLine, GapProfile, Period, StallCause
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
 from tftracer.ledger.add_up_activities import SlowEntry
 from tftracer.ledger.rows_of_slow_steps import rows_by_code, with_causes_found_later
@@ -89,11 +89,12 @@ def ledger(
     gaps_of: Callable[[int], GapProfile | None],
     steps_lost: int = 0,
     kinds_of: Callable[[int], SlowKinds] | None = None,
+    periods_of: Callable[[int], Sequence[Period]] | None = None,
 ) -> Ledger:
     """Return the ledger.
 
     ``gaps_of``: returns the sampled lines between the steps of a run; None if there are none. ``kinds_of``: returns the kinds of
-    a run's slow steps; None: not known.
+    a run's slow steps; None: not known. ``periods_of``: returns their periods; None: not known.
     """
     if facts is None or facts.wall_s <= 0:
         return {
@@ -118,7 +119,7 @@ def ledger(
     never_again = _take_first_calls(facts, known, items)
     _take_step_waits(facts, items)
     rows = rows_by_code(facts.slow)
-    _take_slow(with_causes_found_later(rows, kinds_of) if kinds_of else rows, known, items, rest)
+    _take_slow(with_causes_found_later(rows, kinds_of, periods_of) if kinds_of else rows, known, items, rest)
     busiest = max(items["steps"], key=lambda each: each["duration_s"], default=None)
     profile = gaps_of(busiest["run_id"]) if busiest and busiest["run_id"] else None
     profile = None if profile and profile["whole_turns"] else profile

@@ -7,12 +7,28 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
-from tftracer.contract.stalls import SlowKind, StallCause
+from tftracer.contract.stalls import Period, SlowKind, StallCause
 from tftracer.ledger.add_up_activities import SlowEntry
-from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES, KindKey, Places, SlowKinds, kind_key
+from tftracer.slow.record.sums_by_kind import (
+    CODE_CAUSES,
+    HAS_CODE,
+    HOOK_CAUSES,
+    UNSPECIFIC_CAUSES,
+    KindKey,
+    Places,
+    SlowKinds,
+    group_key,
+    kind_key,
+)
 
-#: Causes of rows without a place, whose slow steps may have been explained later by a period.
-EXPLAINED_LATER = (*CODE_CAUSES, "unknown", "tensorflow", "input")
+#: Causes of rows without a place, whose slow steps may have been explained later by a period -> the causes that explain them
+#: (StepsOfPeriods.of_known_cause); None: any known cause.
+EXPLAINED_LATER: dict[str, tuple[StallCause, ...] | None] = {
+    **dict.fromkeys(CODE_CAUSES, HAS_CODE),
+    "unknown": None,
+    "tensorflow": ("py_function", "input"),
+    "input": ("py_function", "input"),
+}
 
 
 def rows_by_code(slow: Sequence[SlowEntry]) -> list[SlowEntry]:
@@ -32,16 +48,21 @@ def rows_by_code(slow: Sequence[SlowEntry]) -> list[SlowEntry]:
     return list(rows.values())
 
 
-def with_causes_found_later(rows: Iterable[SlowEntry], kinds_of: Callable[[int], SlowKinds]) -> list[SlowEntry]:
+def with_causes_found_later(
+    rows: Iterable[SlowEntry],
+    kinds_of: Callable[[int], SlowKinds],
+    periods_of: Callable[[int], Sequence[Period]] | None = None,
+) -> list[SlowEntry]:
     """Move slow steps whose cause was found later from rows without a place to the rows of that cause.
 
     A slow step is counted here when it ends. If its cause is not known then, it may turn out later to belong to a period.
 
-    ``kinds_of``: returns the sums of a run's slow steps.
+    ``kinds_of``: returns the sums of a run's slow steps. ``periods_of``: returns its periods; None: not known.
     """
     moved = list(rows)
     for run_id in {row.run_id for row in moved}:
         kinds = {kind_key(run_id, kind["cause"], kind["place"]): kind for kind in kinds_of(run_id).of_run(run_id)}
+        of_periods = periods_of and set(map(group_key, periods_of(run_id)))
         # kind -> number of slow steps that its rows lack; below 0: that they have too many
         missing: Counter[KindKey] = Counter({key: kind["times"] for key, kind in kinds.items()})
         for row in moved:
@@ -50,8 +71,24 @@ def with_causes_found_later(rows: Iterable[SlowEntry], kinds_of: Callable[[int],
         for index, row in enumerate(moved):
             is_unexplained = not row.place and row.cause in EXPLAINED_LATER and missing[_key(row)] < 0
             if row.run_id == run_id and is_unexplained:
-                moved[index] = _move(row, min(row.times, -missing[_key(row)]), kinds, missing, moved)
+                possible = {
+                    key: kind
+                    for key, kind in kinds.items()
+                    if _may_explain(row, kind) and (of_periods is None or group_key(kind) in of_periods)
+                }
+                moved[index] = _move(row, min(row.times, -missing[_key(row)]), possible, missing, moved)
     return moved
+
+
+def _may_explain(row: SlowEntry, kind: SlowKind) -> bool:
+    """Return whether the slow steps of a row may count as those of a kind by now.
+
+    Between steps, all waits for input count as input, also those for a Python function of the dataset: such a kind lacks slow
+    steps that no row has.
+    """
+    causes = EXPLAINED_LATER[row.cause]
+    is_known = kind["cause"] not in UNSPECIFIC_CAUSES if causes is None else kind["cause"] in causes and bool(kind["place"])
+    return is_known and (row.inside or kind["cause"] not in ("input", "py_function"))
 
 
 def _move(

@@ -181,7 +181,8 @@ class SessionModel:
 
     def ledger_message(self) -> Ledger:
         runs = list(map(self.run_without_traces, self.runs.values()))
-        return ledger_answer.ledger(self.ledger, runs, self.slow.gaps.get, self.facts["steps_lost"], self.slow.kinds_of)
+        slow = self.slow
+        return ledger_answer.ledger(self.ledger, runs, slow.gaps.get, self.facts["steps_lost"], slow.kinds_of, slow.periods_of)
 
     def input_pipelines_message(self) -> InputPipelines:
         waited = sum(entry.own_s for entry in self.ledger.entries if entry.rank == INPUT) if self.ledger else 0.0

@@ -444,3 +444,46 @@ def test_one_step_of_many_in_another_file_leaves_the_line_of_a_hook() -> None:
     log = log_of(*(a_stall(run, 10 * n, cause=Cause("hook", "Reports", each, 0.9)) for n, each in enumerate(lines, 1)))
     (group,) = groups(log, run.run_id, 200)
     assert group["text"] == "The hook Reports (train.py:88)" and group["times"] == 20
+
+
+def test_only_steps_that_a_period_made_slow_are_marked_with_it() -> None:
+    """Of 342 rows marked "every 149", 122 had no CPU, or no known cause, up to 3 steps beside the period's slow step."""
+    run = RunHandle("train", (), (), "")
+    made = Cause("py_function", "", LOAD, 0.9)
+    regular = [a_stall(run, step, cause=made, inside=True) for step in (149, 298, 596, 894)]
+    short = a_stall(run, 445, cause=MACHINE, inside=True, end_ns=445 * 2_000_000 + 60_000_000)
+    beside = [a_stall(run, 150, cause=MACHINE, inside=True), a_stall(run, 299, cause=UNKNOWN, inside=True), short]
+    due = [a_stall(run, 447, cause=UNKNOWN, inside=True), a_stall(run, 745, cause=MACHINE, inside=True)]
+    early = a_stall(run, 742, cause=UNKNOWN, inside=True)
+    period = a_period(
+        run, inside=True, cause=made, steps=149, tolerance=3, median_s=0.3, last_step=894, last_call=894, first_step=149
+    )
+    stalls = sorted([*regular, *beside, *due, early], key=lambda stall: stall.step)
+    log = log_of(*stalls, periods=[period])
+    rows = stalls_of(log, run.run_id, {})
+    assert [row["step"] for row in rows if row["every"]] == [149, 298, 447, 596, 745, 894]
+    assert [row["step"] for row in rows if "it came with" in row["text"]] == [447]
+    assert {group["cause"]: group["times"] for group in groups(log, run.run_id, 1000)}["py_function"] == 5
+
+
+def test_a_step_of_unknown_cause_between_two_steps_of_a_period_that_moved_is_one_of_it() -> None:
+    """A period by the clock: its steps drift, and the one of unknown cause came between where both neighbours put it."""
+    run = RunHandle("train", (), (), "")
+    save = {"tolerance": 4, "steps": 200, "median_s": 0.3, "last_step": 604, "last_call": 604, "first_step": 200}
+    stalls = [a_save(run, 200), a_stall(run, 402, cause=UNKNOWN), a_save(run, 604)]
+    rows = stalls_of(log_of(*stalls, periods=[a_period(run, **save)]), run.run_id, {})
+    assert [row["every"] for row in rows] == [200, 200, 200]
+
+
+def test_the_longest_of_a_periodic_group_is_one_of_its_periods_steps() -> None:
+    """ "Every 311th step: read_shard(), the longest 4.55 s" was one that came once, at another line of that function."""
+    run = RunHandle("train", (), (), "")
+    once = a_stall(run, 250, end_ns=250 * 2_000_000 + 4_550_000_000)
+    regular = [a_stall(run, step) for step in range(97, 98 + 97 * 9, 97)]
+    period = a_period(
+        run, cause=Cause("python", "", LOAD, 0.9), first_step=97, last_step=970, last_call=970, next_step=1067, occurrences=10
+    )
+    (group,) = groups(log_of(*regular, once, periods=[period]), run.run_id, 1000)
+    assert group["text"].startswith("Every 97th step: ") and group["times"] == 11 and round(group["longest_s"], 3) == 0.3
+    (group,) = groups(log_of(*regular, once), run.run_id, 1000)
+    assert round(group["longest_s"], 3) == 4.55

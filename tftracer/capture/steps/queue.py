@@ -177,8 +177,9 @@ class StepQueue(OwnErrors):
             ended.append((kind_of_step(run), run, start, end, thread))
             if trace is not None:
                 before, after = tracer_ns(trace)  # ns that the tracer took on this thread before and after the step
-                ended.append((TRACER, "recording traces", start - before, start, thread))
-                ended.append((TRACER, "recording traces", end, end + after, thread))
+                what = "recording traces" if isinstance(trace, Capture) else "trying to record traces"
+                ended.append((TRACER, f"{what}: before their steps", start - before, start, thread))
+                ended.append((TRACER, f"{what}: after their steps", end, end + after, thread))
 
     def _count_in_session(
         self, fetches: Any, feeds: Any, options: Any, start: int, end: int, thread: int, trace: Traced

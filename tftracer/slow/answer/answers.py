@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from tftracer.contract import stalls as contract
 from tftracer.slow.answer.groups import Traces, all_groups, headline, trace_of
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.slow.answer.texts import ordinal, step_text
 from tftracer.slow.record.kept_slow_steps import SlowLog
-from tftracer.slow.record.sums_by_kind import is_one_of, of_known_period
+from tftracer.slow.record.steps_of_periods import StepsOfPeriods
 
 NEVER_SAMPLED = "The time between the steps was not sampled, so that there are no lines for it."
 
@@ -50,17 +50,16 @@ def slow_steps(log: SlowLog, run_id: int, steps: int, traces: Traces) -> contrac
 
 def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]:
     """Return a run's slow steps with their current traces and periods, the oldest first."""
-    periods = log.periods_of(run_id)
+    periods = log.steps_of_periods(run_id)
     return [_current(state.message, periods, traces) for state in log.of_run(run_id)]
 
 
-def _current(stall: contract.Stall, periods: Sequence[contract.Period], traces: Traces) -> contract.Stall:
+def _current(stall: contract.Stall, periods: StepsOfPeriods, traces: Traces) -> contract.Stall:
     """Return a slow step with its current trace and period.
 
     If its line is unknown, or only takes the next element of a dataset, the text also names the place of its period.
     """
-    known_period = of_known_period(stall, periods)
-    period = next((period for period in periods if is_one_of(stall, period)), known_period)
+    known_period, period = periods.of_known_cause(stall), periods.period_of(stall)
     addition = ""
     if known_period and known_period["place"] and (not stall["place"] or stall["cause"] == "input"):
         addition = f"; it came with every {ordinal(known_period['every'])} step: {known_period['place']}"

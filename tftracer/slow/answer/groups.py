@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall, StallCause
 from tftracer.slow.answer import texts
 from tftracer.slow.record.kept_slow_steps import Headline, SlowLog
+from tftracer.slow.record.steps_of_periods import may_be_of
 from tftracer.slow.record.sums_by_kind import (
     CODE_CAUSES,
     UNSPECIFIC_CAUSES,
@@ -16,8 +17,6 @@ from tftracer.slow.record.sums_by_kind import (
     by_cause,
     group_key,
     lost_s,
-    may_be_of,
-    of_known_period,
     thread_and_code,
     without_line,
 )
@@ -98,9 +97,19 @@ class _Group(NamedTuple):
             return counted if 0 < counted < self.kind["times"] else None
         return sum(any(may_be_of(stall, period) for period in self.periods) for stall in self.stalls) or None
 
+    @property
+    def _longest_s(self) -> float:
+        """The duration of its longest slow step. If nearly all come at the steps of a period, of the longest of these."""
+        kind, longest = self.kind, max((stall["duration_s"] for stall in self.stalls), default=0.0)
+        if self.periods and kind["cause"] in UNSPECIFIC_CAUSES:  # a part of the slow steps of unknown cause
+            return max(self.periods[0]["duration_s"], kind["lost_s"] / kind["times"], longest)
+        at_periods = [stall for stall in self.stalls if any(may_be_of(stall, period) for period in self.periods)]
+        if not at_periods or (self._regular or 0) < texts.MOSTLY * kind["times"]:
+            return kind["longest_s"]
+        return max(stall["duration_s"] for stall in at_periods)
+
     def group(self, traces: Traces) -> SlowGroup:
         kind = self.kind
-        is_part = bool(self.periods) and kind["cause"] in UNSPECIFIC_CAUSES  # a part of the slow steps of unknown cause
         costliest = sorted(self.stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
         active = {period["every"] for period in self.periods if period["next_step"] is not None}  # lengths of active periods
         return {
@@ -110,11 +119,7 @@ class _Group(NamedTuple):
             "where": kind["where"],
             "times": kind["times"],
             "lost_s": kind["lost_s"],
-            "longest_s": max(
-                self.periods[0]["duration_s"], kind["lost_s"] / kind["times"], *(each["duration_s"] for each in costliest)
-            )
-            if is_part
-            else kind["longest_s"],
+            "longest_s": self._longest_s,
             "last_step": kind["last_step"],
             "last_call": kind["last_call"],
             "last_text": self._step_text(kind["last_step"], kind["last_call"]),
@@ -177,14 +182,15 @@ def _sorted_groups(log: SlowLog, run_id: int, steps: int) -> tuple[list[_Group],
     return sorted(unsorted, key=lambda each: each.rank(lost_s)), lost_s
 
 
-def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], gc_function: str) -> dict[KindKey, list[Stall]]:
+def _by_group(log: SlowLog, run_id: int, gc_function: str) -> dict[KindKey, list[Stall]]:
     """Return the slow steps of each group, except those that were dropped to make room for others.
 
     A slow step with several causes is in several groups, with the seconds of each.
     """
     by_group: dict[KindKey, list[Stall]] = {}
+    periods = log.steps_of_periods(run_id)
     for stall in (stall for state in log.of_run(run_id) for stall in by_cause(state.message)):
-        by_group.setdefault(group_key(of_known_period(stall, periods) or stall, gc_function), []).append(stall)
+        by_group.setdefault(group_key(periods.of_known_cause(stall) or stall, gc_function), []).append(stall)
     return by_group
 
 
@@ -242,7 +248,7 @@ def _unsorted_groups(log: SlowLog, run_id: int, steps: int) -> Iterator[_Group]:
     kinds: dict[KindKey, list[SlowKind]] = {}
     for kind in sorted(sums.of_run(run_id), key=lambda each: -each["lost_s"]):
         kinds.setdefault(group_key(kind, gc_function), []).append(kind)
-    by_group = _by_group(log, run_id, all_periods, gc_function)
+    by_group = _by_group(log, run_id, gc_function)
     for key, members in kinds.items():
         periods, kind = periods_by_key.get(key, []), reduce(_together, members)
         placed = sum(each["times"] for each in members if each["place"])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -12,17 +11,13 @@ from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.answer.texts import lines_text
-from tftracer.slow.record.sums_by_kind import KindKey, SlowKinds, by_cause, group_key, is_one_of, lost_s, of_known_period
+from tftracer.slow.record.choose_kept import MAX_NEWEST, MAX_TRACED, KeptSteps
+from tftracer.slow.record.steps_of_periods import StepsOfPeriods
+from tftracer.slow.record.sums_by_kind import SlowKinds, by_cause, group_key, lost_s
 from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.trace.model import SlowTime
 from tftracer.trace.units import counted
 
-#: Maximum number of slow steps that are kept for each run: the newest, the costliest older ones of each kind, and the newest
-#: older ones whose step was traced, because a trace shows the cause. If there are too many, one of the kind with the most is
-#: dropped: otherwise periodic slow steps would replace those that came once. For the same reason slow steps at the steps of a
-#: period are a kind apart from others with the same cause. Slow steps of cause "machine" (no CPU) are counted separately: on a
-#: busy machine they would replace all others.
-MAX_NEWEST, MAX_COSTLIEST, MAX_TRACED = 40, 260, 40
 #: A thread is named in traces of usual steps if it had Python's lock in at least this many slow steps.
 MIN_LOCK_STEPS = 3
 #: Maximum number of slow steps that are kept, of all runs together.
@@ -59,35 +54,11 @@ class StallState:
 
 
 @dataclass
-class _Category:
-    """The slow steps of one run that are kept: either those of cause "machine" (no CPU), or all others."""
-
-    newest: deque[int] = field(default_factory=deque)  # ids
-    traced: deque[int] = field(default_factory=deque)  # ids of older slow steps whose step was traced
-    #: (kind, whether at a period's steps) -> the other older slow steps, as a heap of (seconds lost, id).
-    costliest: dict[tuple[KindKey, bool], list[tuple[float, int]]] = field(default_factory=dict)
-
-    def ids(self) -> Iterator[int]:
-        yield from self.newest
-        yield from self.traced
-        for heap in self.costliest.values():
-            yield from (stall_id for _, stall_id in heap)
-
-    def drop_cheapest(self) -> int:
-        """Drop the slow step that lost the least time, of the kind with the most of them, and return its id."""
-        key = max(self.costliest, key=lambda each: (len(self.costliest[each]), -self.costliest[each][0][0]))
-        _, stall_id = heapq.heappop(self.costliest[key])
-        if not self.costliest[key]:
-            del self.costliest[key]
-        return stall_id
-
-
-@dataclass
 class _RunFacts:
     """Facts about all slow steps of one run, and the ids of the slow steps that are kept."""
 
-    no_cpu: _Category = field(default_factory=_Category)
-    with_cpu: _Category = field(default_factory=_Category)
+    no_cpu: KeptSteps = field(default_factory=KeptSteps)  # those of cause "machine", which would replace all others
+    with_cpu: KeptSteps = field(default_factory=KeptSteps)
     count: int = 0
     longest_s: float = 0.0
     last_id: int = 0
@@ -110,10 +81,10 @@ class Headline(NamedTuple):
     traces: Mapping[int, int]
 
 
-def _count(sums: SlowKinds, message: contract.Stall, periods: Sequence[contract.Period]) -> None:
+def _count(sums: SlowKinds, message: contract.Stall, periods: StepsOfPeriods) -> None:
     """Add a slow step to the sums: once for each of its causes."""
     for stall in by_cause(message):
-        sums.add(stall, of_known_period(stall, periods))
+        sums.add(stall, periods.of_known_cause(stall))
 
 
 class SlowLog:
@@ -168,7 +139,7 @@ class SlowLog:
         facts.longest_s = max(facts.longest_s, message["duration_s"])
         facts.last_id = message["id"]
         self._forget(message["run_id"])
-        _count(self.kinds, message, self.periods_of(message["run_id"]))
+        _count(self.kinds, message, self.steps_of_periods(message["run_id"]))
         category = facts.no_cpu if message["cause"] == "machine" else facts.with_cpu
         category.newest.append(message["id"])
         self.stalls[message["id"]] = state
@@ -196,7 +167,7 @@ class SlowLog:
         return self._sums_of[run_id]
 
     def _sums(self, run_id: int, states: Iterable[StallState]) -> SlowKinds:
-        sums, periods = SlowKinds(), self.periods_of(run_id)
+        sums, periods = SlowKinds(), self.steps_of_periods(run_id)
         for state in states:
             _count(sums, state.message, periods)
         return sums
@@ -212,7 +183,7 @@ class SlowLog:
         if run_id in other.gaps:
             self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
 
-    def _id_to_drop(self, category: _Category) -> int | None:
+    def _id_to_drop(self, category: KeptSteps) -> int | None:
         """Return the id of the older slow step to drop if too many are kept; else None."""
         if len(category.newest) <= MAX_NEWEST:
             return None
@@ -225,9 +196,11 @@ class SlowLog:
         if stall_id not in self.stalls:
             return None
         message = self.stalls[stall_id].message
-        key = group_key(message), any(is_one_of(message, period) for period in self.periods_of(message["run_id"]))
-        heapq.heappush(category.costliest.setdefault(key, []), (lost_s(message), stall_id))
-        return category.drop_cheapest() if sum(map(len, category.costliest.values())) > MAX_COSTLIEST else None
+        periods, keys = self.steps_of_periods(message["run_id"]), []
+        for stall in by_cause(message):
+            period = periods.period_of(stall)
+            keys.append((group_key(periods.of_known_cause(stall) or stall), period is not None, "" if period else stall["place"]))
+        return category.add_older(stall_id, lost_s(message), keys)
 
     def put_period(self, period: contract.Period) -> None:
         """Add or replace a period; beyond MAX_PERIODS the period with the fewest slow steps is dropped.
@@ -243,12 +216,15 @@ class SlowLog:
 
     def count_into(self, period: contract.Period) -> None:
         """Count earlier slow steps of unknown cause or line as slow steps of a period that has just been proven."""
-        periods = self.periods_of(period["run_id"])
-        other_periods = [other for other in periods if key_of(other) != key_of(period)]
-        stalls = [stall for state in self.of_run(period["run_id"]) for stall in by_cause(state.message)]
+        run_id = period["run_id"]
+        periods = self.steps_of_periods(run_id)
+        other_periods = self.steps_of_periods(
+            run_id, [each for each in self.periods_of(run_id) if key_of(each) != key_of(period)]
+        )
+        stalls = [stall for state in self.of_run(run_id) for stall in by_cause(state.message)]
         # Leave out slow steps that other periods explain: they are counted with the kinds of those periods.
-        stalls = [stall for stall in stalls if of_known_period(stall, other_periods) is None]
-        for stall in [stall for stall in stalls if of_known_period(stall, periods) is period]:
+        stalls = [stall for stall in stalls if other_periods.of_known_cause(stall) is None]
+        for stall in [stall for stall in stalls if periods.of_known_cause(stall) is period]:
             stalls.remove(stall)
             self.kinds.move(stall, period, stalls)
 
@@ -322,3 +298,8 @@ class SlowLog:
     def periods_of(self, run_id: int) -> list[contract.Period]:
         """Return the periods of a run, the costliest first."""
         return by_cost(period for (owner, *_), period in self.periods.items() if owner == run_id)
+
+    def steps_of_periods(self, run_id: int, periods: Sequence[contract.Period] | None = None) -> StepsOfPeriods:
+        """Return what finds the periods of a run's slow steps. ``periods``: only these; None: all."""
+        periods = self.periods_of(run_id) if periods is None else periods
+        return StepsOfPeriods(periods, lambda: (state.message for state in self.of_run(run_id)))

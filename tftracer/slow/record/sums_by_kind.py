@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from tftracer.contract.stalls import CodeLine, OtherCause, Period, SlowKind, Stall, StallCause
-from tftracer.slow.cause.equal_distances import is_tooth
+from tftracer.contract.stalls import OtherCause, Period, SlowKind, Stall, StallCause
 from tftracer.slow.watch_results import OF_TRACER
 
 #: Maximum number of kinds of one session; if there are more, the kind that lost the least time is dropped.
@@ -26,10 +25,6 @@ PROCESS_CAUSES: tuple[StallCause, ...] = ("gc", "retrace", "checkpoint")
 
 #: Causes that do not show that slow steps have anything in common, so they are listed separately.
 UNSPECIFIC_CAUSES: tuple[StallCause, ...] = ("unknown", "machine")
-
-#: A slow step counts as one of a period if it takes at least SHORT times as long as the period's steps. If its time was seen in a
-#: function that the period's function seems to call, it must take at most LONG times as long: otherwise it does other work, too.
-SHORT, LONG = 0.5, 2.0
 
 #: Maximum number of lines that the place of a hook or callback names.
 MAX_LINES = 3
@@ -79,65 +74,6 @@ def group_key(entry: SlowKind | Stall | Period, gc_function: str = "") -> KindKe
         thread, code = thread_and_code(entry["place"])
         return entry["run_id"], entry["cause"], thread if thread == OF_TRACER else without_line(code)
     return kind_key(entry["run_id"], entry["cause"], entry["place"])
-
-
-def may_be_of(stall: Stall, period: Period) -> bool:
-    """Return whether a slow step comes at a step of a period. With short distances this may be by chance."""
-    step, is_active = stall["step"], period["next_step"] is not None
-    at = stall["call"] or step
-    if not at or (step and step < period["first_step"] - period["tolerance"]):
-        return False
-    distance = at - (period["last_call"] or period["last_step"])
-    is_on_time = is_tooth(distance, period["every"], period["tolerance"])
-    return is_on_time and (is_active or distance <= period["tolerance"])
-
-
-def is_one_of(stall: Stall, period: Period) -> bool:
-    """Return whether a slow step belongs to a period: it comes at the steps of the period, and has the same kind if both kinds
-    are known."""
-    is_same = stall["where"] == period["where"] if stall["cause"] in UNSPECIFIC_CAUSES else group_key(stall) == group_key(period)
-    return is_same and may_be_of(stall, period)
-
-
-def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
-    """Return the period with a known cause to which a slow step of unknown cause or line belongs; None if there is none.
-
-    A slow step in a function that the period's function calls also belongs to it, if stacks of the step show both: by chance,
-    half of its time may be in the key function of a sort, or below it. But if two periods fall together, the step belongs to the
-    period of its own cause. A step of which a second cause is the period's counts with that cause only.
-    """
-    shortest_s, longest_s = 0.0, stall["duration_s"] / SHORT
-    if stall["cause"] == "unknown":  # a step and the time before it have different causes
-        known = [period for period in periods if period["cause"] not in UNSPECIFIC_CAUSES and period["where"] == stall["where"]]
-    elif stall["cause"] == "tensorflow" and not stall["place"]:  # few samples may have missed the function
-        known = [period for period in periods if period["cause"] in ("py_function", "input") and period["where"] == "inside"]
-    elif stall["cause"] == "input":  # its line only takes the element; few samples may have missed the function that made it
-        if any(is_one_of(stall, each) for each in periods):
-            return None
-        known = [period for period in periods if period["cause"] in ("input", "py_function") and period["place"]]
-    elif stall["cause"] in CODE_CAUSES and not stall["place"]:
-        known = [period for period in periods if period["cause"] in HAS_CODE and period["place"]]
-    elif stall["cause"] in CODE_CAUSES:
-        own, seen = without_line(stall["place"]), {_place_of(line) for line in stall["lines"]}
-        if any(is_one_of(stall, each) for each in periods):
-            return None
-        shortest_s = stall["duration_s"] / LONG
-        known = [
-            period
-            for period in periods
-            if period["cause"] in CODE_CAUSES
-            and period["where"] == stall["where"]
-            and without_line(period["place"]) in seen - {own}
-        ]
-    else:
-        return None
-    known = [each for each in known if not any(is_one_of(_with_cause(stall, other), each) for other in stall["others"])]
-    return next((each for each in known if may_be_of(stall, each) and shortest_s <= each["duration_s"] <= longest_s), None)
-
-
-def _place_of(line: CodeLine) -> str:
-    """Return the place of a line without the line's number."""
-    return f"{line['function']}() ({line['file'].rpartition('/')[2]})"
 
 
 def _both_lines(place: str, other: str) -> str:
@@ -191,10 +127,10 @@ def by_cause(stall: Stall) -> list[Stall]:
     """Return a slow step once for each of its causes, each with its own seconds. Together they have the slow step's duration."""
     others_s = sum(other["duration_s"] for other in stall["others"])
     own: Stall = {**stall, "duration_s": max(0.0, stall["duration_s"] - others_s)}
-    return [own, *(_with_cause(stall, other) for other in stall["others"])]
+    return [own, *(with_cause(stall, other) for other in stall["others"])]
 
 
-def _with_cause(stall: Stall, other: OtherCause) -> Stall:
+def with_cause(stall: Stall, other: OtherCause) -> Stall:
     """Return the slow step with its second cause as the only one."""
     return {**stall, **other, "expected_s": 0.0, "others": []}
 
