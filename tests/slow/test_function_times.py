@@ -18,7 +18,9 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = 0
+        self.cpu_ms, self.has_waited = 0.0, True  # of the next call
         monkeypatch.setattr(function_times, "perf_counter_ns", lambda: self.now_ns)
+        monkeypatch.setattr(function_times, "used_since", lambda before: (int(self.cpu_ms * MS), self.has_waited))
         self.times = FunctionTimes()
         self.times.start()
 
@@ -79,13 +81,21 @@ def test_a_call_that_ends_after_the_step_delayed_nothing_in_it(clock: Clock) -> 
 
 def test_before_the_measurement_and_after_too_many_calls_nothing_is_known(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FunctionTimes().within(0, 100) is None
-    for start in range(100, 100 + 30 * (MAX_ENTRIES + 10), 30):
+    for start in range(100, 100 + 30 * (MAX_ENTRIES + 10), 30):  # more than NEXT_NS apart
         clock.call(start, start + 1)
     assert clock.times.within(100 * MS, 200 * MS) is None
     assert clock.times.within((start - 100) * MS, (start + 10) * MS) is not None
     for thread in range(2, MAX_THREADS + 2):
         clock.call(start + thread, start + thread + 1, thread)
     assert clock.times.within((start - 100) * MS, (start + 10) * MS) is None
+
+
+def test_a_call_that_only_had_no_cpu_took_its_cpu_time(clock: Clock) -> None:
+    """A judge read "A Python function that TensorFlow calls: graph_function()", which just returned, on a busy machine."""
+    clock.cpu_ms, clock.has_waited = 1.0, False
+    clock.call(100, 340)
+    found = clock.times.within(50 * MS, 400 * MS)
+    assert found is not None and found.more_s == pytest.approx(0.001) and found.cpu_s == pytest.approx(0.001)
 
 
 def test_short_calls_share_an_entry(clock: Clock) -> None:

@@ -456,6 +456,17 @@ def test_a_measured_python_function_needs_no_stack() -> None:
     assert (found.cause.kind, found.cause.frame) == ("py_function", LOAD)
 
 
+def test_a_function_that_waited_behind_a_buffer_is_not_the_cause_of_a_step_that_computed() -> None:
+    """A judge read "A Python function that TensorFlow calls: source()", which slept for later steps; the step computed."""
+    seen = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.48, functions_s=0.45, functions_cpu_s=0.01, function=LOAD)
+    found = explained(0.0, 0.5, within=seen)
+    assert found.cause[:2] == ("tensorflow", "computed") and found.others == ()
+    computed = replace(seen, functions_cpu_s=0.45)  # the function computed
+    assert explained(0.0, 0.5, within=computed).cause.kind == "py_function"
+    waited = replace(seen, process_s=0.03, process_min_s=0.03)
+    assert explained(0.0, 0.5, within=waited).cause.kind == "py_function"
+
+
 def test_functions_that_ran_as_usual_did_not_make_a_step_slow() -> None:
     """A function of an input pipeline always runs, ahead of the steps: its stacks show it in each slow step."""
     ahead = (stack(SCRIPT_OPS, LOAD, seconds=0.4, thread="Dummy-1"),)

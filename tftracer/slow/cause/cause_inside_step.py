@@ -48,6 +48,9 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     cpu_wait_s = no_cpu_s(parts)
     to_explain_s = cpu_wait_s + sum(excess(part) for part in parts if part.kind == "tensorflow")
     if functions_s >= HALF * excess_s or functions_s >= max(SOME * excess_s, NEARLY * to_explain_s):
+        computed_s = _computed_besides_functions(observed, excess_s)
+        if computed_s >= HALF * excess_s:  # a function of the input pipeline waited meanwhile, ahead of the steps
+            return Cause("tensorflow", "computed", None, min(1.0, computed_s / excess_s))
         if held_s(span) >= HALF * excess_s and other_holders(span) and not functions_holding_lock(span):
             return Cause("lock", holder_text(span), None, min(1.0, held_s(span) / excess_s))  # the function waited for the lock
         return Cause("py_function", "", shared_line(called).frame or span.function, min(1.0, functions_s / excess_s))
@@ -94,6 +97,14 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     if may_have_lacked_cpu(observed, to_explain_s):
         return UNKNOWN
     return Cause("tensorflow", "waited" if work.more_s < LITTLE * to_explain_s else "", None, share)
+
+
+def _computed_besides_functions(observed: Observed, excess_s: float) -> float:
+    """Return the CPU seconds beyond the usual in a step without those of Python functions; 0 if they are not surely more."""
+    work = _work(observed.inside, observed, excess_s)
+    if work is None or not work.computed_more or observed.inside.functions_cpu_s is None:
+        return 0.0
+    return work.more_s - observed.inside.functions_cpu_s
 
 
 def _held_by_others_s(observed: Observed) -> float:

@@ -48,6 +48,7 @@ class Span:
     clocked: Span | None = None  # length and counters, summed over the times in this span that a clock measures; None: not known
     gc_s: float = 0.0  # time of garbage collections
     functions_s: float | None = None  # measured time beyond the usual in Python functions that TensorFlow called, on one thread
+    functions_cpu_s: float | None = None  # CPU time of such functions on all threads
     function: Frame | None = None  # the function of the script that took most of it; None: not known
     others_gc_s: float = 0.0  # time of garbage collections on other threads that gc_s does not include
     collected_by: str = ""  # name of another thread that collected for most of gc_s; "": the training thread, or not known

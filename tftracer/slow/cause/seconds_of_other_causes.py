@@ -87,7 +87,8 @@ def _measured(
             other_cause = measured_cause(part, span, share)
         elif part.kind == "input":
             other_cause = input_cause(observed, share, is_inside)
-        elif part.kind == "py_function" and cause.kind != "lock":  # it may have waited for the lock, too
+        elif part.kind == "py_function" and cause.kind != "lock" and not (cause.kind == "tensorflow" and share >= HALF):
+            # It may have waited for the lock, too, or ran ahead of the steps while TensorFlow computed.
             function = shared_line(functions_of_busiest_thread(span.all_stacks)).frame or span.function
             other_cause = Cause("py_function", "", function, share)
         if other_cause:

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from itertools import takewhile
 from time import perf_counter_ns
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Span
+from tftracer.slow.watch.gc_pauses import use_of_thread, used_since
 from tftracer.slow.watch.slow_turn import SlowTurn
 
 #: Maximum number of entries of a thread, and of threads.
-MAX_ENTRIES, MAX_THREADS = 1024, 64
+MAX_ENTRIES, MAX_THREADS = 2048, 64
 #: A call is added to the last entry if it has the same function, begins at most NEXT_NS after it, and the entry then has at most
-#: ENTRY_NS.
-NEXT_NS, ENTRY_NS = 1_000_000, 20_000_000
+#: ENTRY_NS. So the entries of a thread last for at least 20 seconds.
+NEXT_NS, ENTRY_NS = 10_000_000, 50_000_000
 #: The usual times are those of this time before a span.
-USUAL_NS = 60 * 10**9
+USUAL_NS = 20 * 10**9
 
 
 class Entry(NamedTuple):
@@ -30,20 +32,25 @@ class Entry(NamedTuple):
 
     start_ns: int
     end_ns: int
-    busy_ns: int  # sum of the calls' lengths
+    busy_ns: int  # sum of the calls' lengths; of calls that never waited, only of their CPU times
+    cpu_ns: int  # sum of the calls' CPU times
     calls: int
     code: CodeType | None  # of the script's function; None: not known
 
+    def share_within(self, start_ns: int, end_ns: int) -> float:
+        """Return the share of the entry's time that is within a span."""
+        return max(0, min(self.end_ns, end_ns) - max(self.start_ns, start_ns)) / max(1, self.end_ns - self.start_ns)
+
     def busy_within(self, start_ns: int, end_ns: int) -> float:
         """Return the nanoseconds of the calls within a span."""
-        overlap = max(0, min(self.end_ns, end_ns) - max(self.start_ns, start_ns))
-        return overlap * self.busy_ns / max(1, self.end_ns - self.start_ns)
+        return self.busy_ns * self.share_within(start_ns, end_ns)
 
 
 class Functions(NamedTuple):
     """The Python functions that TensorFlow called within a span, on the thread that spent most time in them."""
 
-    more_s: float  # seconds beyond the usual
+    more_s: float  # seconds beyond the usual, without those in which the thread only had no CPU
+    cpu_s: float  # CPU time of these functions on all threads
     is_called: bool  # whether any thread called any
     code: CodeType | None  # of the function with the most time
 
@@ -54,17 +61,20 @@ class FunctionTimes:
     def __init__(self) -> None:
         self.since_ns: int | None = None  # from when on calls are measured; None: they are not
         self._entries: dict[int, deque[Entry]] = {}
-        self._running: dict[int, tuple[int, CodeType | None]] = {}  # thread -> start of its call, and the function
+        #: Thread -> start of its call, what the thread had used then (``use_of_thread``), and the function.
+        self._running: dict[int, tuple[int, Any, CodeType | None]] = {}
 
     def start(self) -> None:
         self.since_ns = perf_counter_ns()
 
     def begin(self, thread: int, code: CodeType | None) -> None:
-        self._running[thread] = perf_counter_ns(), code
+        self._running[thread] = perf_counter_ns(), use_of_thread(), code
 
     def end(self, thread: int) -> None:
-        start_ns, code = self._running.pop(thread)
+        start_ns, before, code = self._running.pop(thread)
         end_ns = perf_counter_ns()
+        cpu_ns, has_waited = used_since(before)
+        busy_ns = end_ns - start_ns if has_waited else min(cpu_ns, end_ns - start_ns)
         entries = self._entries.get(thread)
         if entries is None:
             if len(self._entries) >= MAX_THREADS:
@@ -72,11 +82,11 @@ class FunctionTimes:
             entries = self._entries.setdefault(thread, deque(maxlen=MAX_ENTRIES))
         last = entries[-1] if entries else None
         if last and last.code is code and start_ns - last.end_ns <= NEXT_NS and end_ns - last.start_ns <= ENTRY_NS:
-            entries[-1] = Entry(last.start_ns, end_ns, last.busy_ns + end_ns - start_ns, last.calls + 1, code)
+            entries[-1] = Entry(last.start_ns, end_ns, last.busy_ns + busy_ns, last.cpu_ns + cpu_ns, last.calls + 1, code)
             return
         if len(entries) == MAX_ENTRIES:
             self.since_ns = max(self.since_ns or 0, entries[0].end_ns)
-        entries.append(Entry(start_ns, end_ns, end_ns - start_ns, 1, code))
+        entries.append(Entry(start_ns, end_ns, busy_ns, cpu_ns, 1, code))
 
     def is_running(self, thread: int) -> bool:
         """Return whether a thread is in a call: a call within it is a part of it."""
@@ -93,20 +103,24 @@ class FunctionTimes:
             return None
         earlier: list[Entry] = []
         longest: list[Entry] = []
-        longest_ns, is_called = 0.0, False
+        longest_ns, cpu_ns, is_called = 0.0, 0.0, False
 
         def outlasts(entry: Entry) -> bool:  # then nothing in the span waited for its result
             return entry.calls == 1 and entry.end_ns > end_ns
 
         for entries in map(list, list(self._entries.values())):
-            earlier += (entry for entry in entries if start_ns - USUAL_NS <= entry.start_ns and entry.end_ns <= start_ns)
-            inner = [entry for entry in entries if entry.start_ns < end_ns and entry.end_ns > start_ns and not outlasts(entry)]
+            newest = list(takewhile(lambda entry: entry.end_ns > start_ns - USUAL_NS, reversed(entries)))
+            earlier += (entry for entry in newest if entry.end_ns <= start_ns)
+            overlapping = [entry for entry in newest if entry.start_ns < end_ns and entry.end_ns > start_ns]
+            cpu_ns += sum(entry.cpu_ns * entry.share_within(start_ns, end_ns) for entry in overlapping)
+            inner = [entry for entry in overlapping if not outlasts(entry)]
             busy_ns = sum(entry.busy_within(start_ns, end_ns) for entry in inner)
             is_called = is_called or bool(inner)
             if busy_ns > longest_ns:
                 longest, longest_ns = inner, busy_ns
         return Functions(
             more_s=max(0.0, longest_ns - self._usual_ns(longest, earlier, start_ns, end_ns)) * 1e-9,
+            cpu_s=cpu_ns * 1e-9,
             is_called=is_called,
             code=max(longest, key=lambda entry: entry.busy_within(start_ns, end_ns)).code if longest else None,
         )
@@ -143,6 +157,6 @@ def with_functions(
         if functions is not None:
             code, may_have_called = functions.code, functions.is_called
             function = names.frame(code.co_filename, code.co_firstlineno, code.co_name) if code else None
-            span = replace(span, functions_s=functions.more_s, function=function)
+            span = replace(span, functions_s=functions.more_s, functions_cpu_s=functions.cpu_s, function=function)
         spans.append(span)
     return spans[0], spans[1], turn.run.has_python or may_have_called

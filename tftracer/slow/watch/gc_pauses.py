@@ -36,17 +36,27 @@ MAX_NOTES = 32_768
 try:
     from resource import RUSAGE_THREAD, getrusage
 
-    _use_of_thread: Callable[[], Any] = partial(getrusage, RUSAGE_THREAD)
+    use_of_thread: Callable[[], Any] = partial(getrusage, RUSAGE_THREAD)
 except ImportError:  # not Linux
-    _use_of_thread = thread_time_ns
+    use_of_thread = thread_time_ns
+
+
+def used_since(before: Any, after: Any = None) -> tuple[int, bool]:
+    """Return the CPU time of this thread in nanoseconds since ``before``, and whether it has waited since then.
+
+    ``before``, ``after``: what ``use_of_thread`` returned; None: now. A thread that only had no CPU has not waited. Where that is
+    not known, it counts as waiting.
+    """
+    after = use_of_thread() if after is None else after
+    if isinstance(before, int):
+        return after - before, True
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return round(cpu_s * 1e9), after.ru_nvcsw > before.ru_nvcsw
 
 
 def _has_waited(before: Any, after: Any, length_ns: int) -> bool:
-    """Return whether a thread waited instead of computing. ``before``, ``after``: what ``_use_of_thread`` returned."""
-    if isinstance(before, int):
-        return bool(after - before < RAN * length_ns)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return bool(after.ru_nvcsw > before.ru_nvcsw and cpu_s < RAN * length_ns * 1e-9)
+    cpu_ns, may_have_waited = used_since(before, after)
+    return may_have_waited and cpu_ns < RAN * length_ns
 
 
 class Pause(NamedTuple):
@@ -65,14 +75,14 @@ class GcPauses:
         self.unreported: deque[Pause] = deque(maxlen=MAX_PAUSES)  # for the page
         self._long_end_ns = 0  # when the last long collection ended
         self._start_ns = 0  # when the current collection began; Python makes one at a time
-        self._start_use: Any = None  # what its thread had used then, as ``_use_of_thread`` returns it
+        self._start_use: Any = None  # what its thread had used then, as ``use_of_thread`` returns it
         self._start: Any = None  # the information that Python passed to the callback at the last start that was read
         self._stop: Any = None  # the same for the last end
         phases: dict[str, Any] = {"start": None, "stop": None}  # phase -> the information at the last call in this phase
         self._noted: deque[tuple[int, Any, int, int | None, tuple[Any, ...]]] = deque(maxlen=MAX_NOTES)
         notes = zip(
             iter(perf_counter_ns, None),
-            iter(_use_of_thread, None),
+            iter(use_of_thread, None),
             iter(get_ident, None),
             map(under_way.get, iter(get_ident, None)),
             iter(partial(tuple, phases.values()), None),

@@ -90,6 +90,7 @@ class OutsideProcess:
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
         self._received = b""
+        self._lines: list[bytes] = []  # answers that have arrived
         self._unsent = b""
         _allow(self._process.pid)
 
@@ -118,8 +119,17 @@ class OutsideProcess:
         """Request that all open questions are answered now."""
         self._send({"hurry": True})
 
-    def answers(self) -> list[dict[str, Any]]:
-        """Return the answers that have arrived."""
+    @property
+    def has_answers(self) -> bool:
+        return bool(self._lines)
+
+    def answers(self, most: int) -> list[dict[str, Any]]:
+        """Return the answers that have arrived, at most ``most``: the others are kept for the next call."""
+        self._receive()
+        lines, self._lines = self._lines[:most], self._lines[most:]
+        return [json.loads(line) for line in lines]
+
+    def _receive(self) -> None:
         self._send_rest()
         while True:
             try:
@@ -135,7 +145,7 @@ class OutsideProcess:
             if len(self._received) > MAX_ANSWER:
                 raise ValueError("an answer of more than 16 MB")
         *lines, self._received = self._received.split(b"\n")
-        return [json.loads(line) for line in lines]
+        self._lines += lines
 
     def stop(self) -> None:
         """End the process. Open questions get no answer."""

@@ -25,6 +25,8 @@ from tftracer.slow.watch_results import FoldedStack
 
 #: Counters are read more often during this time after the beginning of a turn that takes too long.
 CLOSELY_NS = 5_000_000_000
+#: Time between two answers; with more than MANY open questions, SEVERAL answers are given out at once.
+ANSWERS_APART_NS, MANY, SEVERAL = 150_000_000, 100, 3
 LESS = "Stacks are read inside of the training, less often, and not while Python's lock is held, because {}."
 USED_UP = "Its stacks were not read: reading stacks had used its share of a CPU."
 
@@ -49,6 +51,8 @@ class StackSource:
         self._inside = InsideStacks()
         self._counters: Counters | None = None
         self._answers: list[Answer] = []
+        self._next_answer_ns = 0  # the earliest time of the next answer
+        self._is_hurried = False  # whether all answers are given out at once
         self._threads: tuple[list[int], ...] = ([], [], [])
         self._questions: dict[int, Question] = {}
         try:
@@ -97,6 +101,7 @@ class StackSource:
 
     def hurry(self) -> None:
         """Request all outstanding answers now, because the session ends or is saved."""
+        self._is_hurried = True
         if self._outside:
             self._outside.hurry()
 
@@ -106,16 +111,31 @@ class StackSource:
             self._inside.begin_profile(until_ns)
 
     def answers(self) -> list[Answer]:
+        """Return answers that have arrived.
+
+        Half a minute's answers may arrive at once. Explaining them all would keep Python's lock from the training for seconds, so
+        they are given out one after the other.
+        """
         answers, self._answers = self._answers, []
         if self._outside:
-            for raw in self._outside.answers():
+            for raw in self._outside.answers(self._allowed_answers()):
+                self._next_answer_ns = perf_counter_ns() + ANSWERS_APART_NS
                 if self._questions.pop(int(raw["id"]), None) is not None:
                     answers.append(Answer(int(raw["id"]), raw, ""))
                 if raw["broken"]:
                     self._outside.ended = str(raw["broken"])
-            if self._outside.ended:
+            if self._outside.ended and not self._outside.has_answers:
                 self._fall_back(self._outside.ended)
         return answers
+
+    def _allowed_answers(self) -> int:
+        if not self._questions:
+            self._is_hurried = False
+        if self._is_hurried:
+            return len(self._questions) + 1
+        if len(self._questions) > MANY:
+            return SEVERAL
+        return int(perf_counter_ns() >= self._next_answer_ns)
 
     def stop(self) -> None:
         if self._outside:
