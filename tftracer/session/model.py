@@ -157,11 +157,12 @@ class SessionModel:
             **near_step(run.history_reader()(), record["step"]),
             measured_roof=trace.context.measured_roof or (None if run.origin else self.facts["measured_roof"]),
             title=run.title,
-            **({} if self.facts["live"] or run.origin else self.beside_steps(run.title)),
+            **({} if self.facts["live"] or run.origin else self._beside_steps(run.title)),
         )
 
-    def beside_steps(self, title: str) -> dict[str, Any]:
-        """Return what the training did outside the run's usual steps so far, as fields of a trace's context."""
+    def _beside_steps(self, title: str) -> dict[str, Any]:
+        """Return what the training did outside the run's usual steps, according to the whole ledger, as fields of a trace's
+        context."""
         if self.ledger is None:
             return {}
         if self._known_ledger is None or self._known_ledger[0] is not self.ledger:

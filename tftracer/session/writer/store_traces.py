@@ -7,13 +7,15 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tftracer.capture.recorded_steps import Capture
 from tftracer.capture.steps.queue import StepQueue
+from tftracer.contract.ledger import Ledger
 from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines.answer import what_limits
+from tftracer.ledger.largest_part_beside_steps import BesideSteps, beside_steps
 from tftracer.session.files import records
 from tftracer.session.files.reading import read_trace_record
 from tftracer.session.problems import Guard
@@ -42,6 +44,8 @@ class CountedTrace(NamedTuple):
 
 
 Job = Callable[[], object]
+#: The time outside the steps is computed again only after this many seconds, because a session may have a thousand runs.
+LEDGER_S = 2.0
 
 
 class TraceWriter:
@@ -56,6 +60,8 @@ class TraceWriter:
         self._communication_ops = communication_ops
         self._jobs: queue.SimpleQueue[CountedTrace | Job | None] = queue.SimpleQueue()
         self._gpu: dict[str, GpuFacts] = {}  # by trace level
+        self._ledger: Ledger | None = None  # its message
+        self._ledger_at = -LEDGER_S  # time.monotonic
         self._gpu_devices: list[GpuDevice] | None = None  # None: not known yet
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-traces", daemon=True)
 
@@ -114,9 +120,7 @@ class TraceWriter:
             other_traces = self._store.model.of_other_traces(handle.run_id, trace.step)
             near = near_step(trace.run.statistics.history, trace.step)
             input_text, input_advice = what_limits(self._store.model.input_pipelines, time.time())
-            beside: dict[str, Any] = {}
-            with contextlib.suppress(Exception):  # an error in the ledger must not cost a trace
-                beside = self._store.model.beside_steps(handle.title)
+            beside = self._beside_steps(handle.title)
         return TraceContext(
             step=trace.step,
             step_s=trace.duration_s,
@@ -127,7 +131,7 @@ class TraceWriter:
             before_input_s=trace.before_step.input_s,
             input_text=input_text,
             input_advice=input_advice,
-            **beside,
+            **(beside._asdict() if beside else {}),
             feeds=len(handle.feeds),
             fed=capture.fed,
             began_at=capture.began_at,
@@ -146,6 +150,19 @@ class TraceWriter:
             rank=self._store.session()["rank"],
             title=handle.title,
         )
+
+    def _beside_steps(self, title: str) -> BesideSteps | None:
+        """Return what the training did outside the run's usual steps so far; None if nothing is known.
+
+        The ledger is computed again after LEDGER_S.
+        """
+        with contextlib.suppress(Exception):
+            now = time.monotonic()
+            if now - self._ledger_at >= LEDGER_S:
+                self._ledger, self._ledger_at = None, now
+                self._ledger = self._store.model.ledger_message()
+            return beside_steps(self._ledger, title) if self._ledger else None
+        return None
 
     def _gpu_facts(self, trace_level: str) -> GpuFacts:
         """Return the GPU facts, read after the first trace of the level: the first FULL_TRACE loads the profiling library."""
