@@ -1,7 +1,7 @@
 """TracingHook: the SessionRunHook that times every step and traces the requested steps. Runs on the training threads.
 
-A step that is not traced costs two clock reads, an append, and sometimes a read of the thread's CPU counters. Each further object
-that the hook reads costs more: after a long step the CPU's caches hold TensorFlow's data, so the object comes from memory. So an
+A step that is not traced costs two clock reads, an append, and sometimes a read of the thread's CPU counters. Reading any
+other object is expensive: after a long step the CPU's caches hold TensorFlow's data, so the object comes from memory. So an
 untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, and stores what it needs in its run
 context. Reading its RunMetadata would take 3 to 10 µs after a long step. Exceptions of the tracer never leave this module: it
 switches itself off instead (``StepQueue.off``). Errors of the user's code, and KeyboardInterrupt, pass through it.
@@ -213,7 +213,7 @@ class HookMethods:
         self._under_way[get_ident()] = -perf_counter_ns()
 
     def record_untraced_step(self, fetches: Any, feeds: Any, kind: Any, start_ns: int) -> None:
-        """Record a step that has just ended and that TensorFlow cannot trace. ``kind``: PARTIAL_RUN, in place of RunOptions."""
+        """Record a step that has just ended and that TensorFlow cannot trace. ``kind``: why it cannot (PARTIAL_RUN)."""
         end_ns = perf_counter_ns()
         if not self._queue.off:
             if self._requests.trace_all or self._requests.steps_of_any_run:
@@ -354,7 +354,7 @@ def tensorflow() -> Any:
 
 
 def make_hook(recorder: Recorder) -> Any:
-    """Make the hook for ``hooks=``. If all sessions are recorded already (hook_inject), the hook does nothing."""
+    """Make the hook for ``hooks=``. If all sessions are recorded already (``hook_inject()``), it does nothing."""
     if recorder.queue.sees_all_sessions:
         return tensorflow().compat.v1.train.SessionRunHook()
     return hook_class()(recorder)

@@ -29,7 +29,7 @@ def measure_call_cost() -> float | None:
 
 
 def wrapped_noop(queue: StepQueue) -> Callable[[Any], None]:
-    """Return a function that does nothing, in the wrappers of both wrapped methods (functions/function_calls.py)."""
+    """Return a function that does nothing, wrapped as the two methods of TensorFlow are (functions/function_calls.py)."""
     calls, concrete = FunctionRuns(queue).calls, KnownFunction()
     calls.graphs.called_functions[id(concrete)] = weakref.ref(concrete)  # so that no call counts as the function's first call
     context = SimpleNamespace(_context=SimpleNamespace(_thread_local_data=SimpleNamespace(is_eager=True)))

@@ -14,8 +14,8 @@ from tftracer.trace.arrays.types import Float64
 #: Sessions count as recorded in turns if on average fewer than this many of one side were recorded one after the other.
 MAX_MEAN_IN_A_ROW = 1.5
 #: The variance by drift is estimated from the differences of consecutive sessions of a side. These sessions also differ by
-#: chance, so only this share of the variance is added, times the mean number of sessions in a row. The share was found by
-#: simulation (tests/comparison/test_recorded_in_turns.py).
+#: chance, so only this share of their mean square counts as drift, times the mean number of sessions in a row. The share was
+#: found by simulation (tests/comparison/test_recorded_in_turns.py).
 DRIFT_SHARE = 0.04
 
 

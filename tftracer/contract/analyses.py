@@ -22,8 +22,7 @@ MIN_TRACES = 4
 
 
 class OtherTracesNeeded(NamedTuple):
-    """The other traces that an analysis needs: the answers of a method for ``min_traces`` to ``max_traces`` other traces of the
-    run."""
+    """What an analysis needs from other traces of the run: a method's answers for ``min_traces`` to ``max_traces`` of them."""
 
     method: str  # a method of ``Answers``
     arguments: Mapping[str, Any]

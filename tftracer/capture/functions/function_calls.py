@@ -39,8 +39,8 @@ class FunctionCalls:
         self.thread_clocks = queue.thread_clocks
         self._queue = queue
         self.threads = ThreadStates()
-        #: Takes a called function and ``ThreadState.method``; returns the name of the step of a call within that Keras method, or
-        #: the function itself (keras_steps.py).
+        #: Takes a called function and ``ThreadState.method``; returns the StepName for a call made by that Keras method, or the
+        #: function itself (keras_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self.requests = queue.requests
         self._tracing = tracing

@@ -33,8 +33,8 @@ MAX_CONSTANTS = 16 << 20
 #: Maximum number of collected graphs that wait to be stored, of kept graphs, and of compressed bytes of all kept graphs. For
 #: further functions only the definitions are known.
 MAX_WAITING, MAX_KEPT, MAX_KEPT_BYTES = 50, 1000, 64 << 20
-#: A collected graph counts as the graph of a function if it has at least this share of the function's ops. TensorFlow also
-#: collects the graphs of functions on other threads.
+#: A collected graph counts as the graph of a function if it has at least this share of the function's ops. The limit is
+#: needed because TensorFlow also collects the graphs of functions that other threads call.
 MIN_SHARE_OF_OPS = 0.9
 #: Methods of TensorFlow's context -> whether the script collects graphs from then on.
 _SWITCHES = {
@@ -57,7 +57,7 @@ class PartitionGraphs:
     def __init__(self, requests: TraceRequests) -> None:
         #: Id of a ConcreteFunction -> the function, for all that were called, except those whose next call collects their graph.
         self.called_functions: dict[int, weakref.ref[Any]] = {}
-        self._trace_requests = requests  # ``off``: the tracer is switched off
+        self._trace_requests = requests  # only its ``off`` is read: whether the tracer is switched off
         self._is_eager: Callable[[], bool] = lambda: False
         self._context: Any = None  # TensorFlow's module
         self._enable: Callable[[Any], None] = lambda context: None
@@ -73,9 +73,9 @@ class PartitionGraphs:
         return len(self._kept)
 
     def watch(self, wrap: Callable[[type, str, Callable[..., Any]], None], is_eager: Callable[[], bool]) -> None:
-        """Start collecting.
+        """Start collecting. If that fails, no graphs are collected, and nothing is raised.
 
-        ``wrap``: replaces a class's method by a wrapper. Never raises: if it fails, no graphs are collected.
+        ``wrap``: replaces a class's method by a wrapper.
         """
         with contextlib.suppress(Exception):
             self._is_eager, self._context = is_eager, importlib.import_module("tensorflow.python.eager.context")
@@ -202,7 +202,7 @@ class PartitionGraphs:
         self.store_collected()
         number = id(concrete)
         if number in self._kept or number not in self.called_functions:
-            return  # the graph is kept already, or the next call is the function's first call
+            return  # the graph is kept or requested already, or the next call is the function's first call
         if constant_bytes(concrete.graph) > MAX_CONSTANTS:
             raise UnsupportedError(
                 f"The graph of this function has constants of more than {MAX_CONSTANTS >> 20} MB; it is not copied."

@@ -1,9 +1,9 @@
 """Traces (profiles) of compiled functions: which calls are profiled, and how a profile is stored. Runs on the training threads.
 
-A process has one profiler, and another thread needs up to several hundred milliseconds to collect a profile. So consecutive steps
-that are to be traced share a profile, as long as it stays small. The next step waits a short time for the collection; if the
-collection takes longer, this step runs untraced, and a later one is traced. While the script uses the profiler itself, requests
-wait, and the page says so.
+A process has one profiler, and a separate thread needs up to several hundred milliseconds to collect a profile. So consecutive
+steps that are to be traced share a profile, as long as it stays small. The next step waits a short time for the collection; if
+the collection takes longer, that next step runs untraced, and a later one is traced. While the script uses the profiler itself,
+requests wait, and the page says so.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class BegunTrace:
         self.fed: list[FedValue] | None = None  # what the script passed to the call; None: not known
 
     def run_key(self, concrete: Any) -> Any:
-        """Return what identifies this step's run: the ConcreteFunction; the function itself for a StepName, or if the call
-        executed no ConcreteFunction."""
+        """Return the key of this step's run: ``function`` if it is a StepName, or if the call executed no ConcreteFunction;
+        else the ConcreteFunction."""
         return self.function if concrete is None or isinstance(self.function, StepName) else concrete
 
 

@@ -19,7 +19,7 @@ Signature = dict[str, str]
 MANY_SIGNATURES, CALLS_EACH = 4, 5
 #: Maximum number of differences that a text names, and of characters of a Python value in it.
 MAX_DIFFERENCES, MAX_VALUE = 3, 40
-MAX_SIGNATURES = 16  # maximum number of signatures kept for each function name and definition, to compare new signatures with
+MAX_SIGNATURES = 16  # maximum number of signatures kept for each label, to compare new signatures with
 #: Python types whose values are shown, and compared, as their ``repr``.
 VALUE_TYPES = (bool, int, float, complex, str, bytes, type(None))
 SAME_ARGUMENTS = (
@@ -29,7 +29,7 @@ SAME_ARGUMENTS = (
 
 
 class Retracing:
-    """The signatures of all compiled functions, by the function's label. There is one entry per label, not per call."""
+    """The signatures of all compiled functions, by the function's label: its name and definition."""
 
     def __init__(self) -> None:
         self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # label -> (number of signatures, the kept signatures)
@@ -44,7 +44,7 @@ class Retracing:
     def add(self, label: str, concrete: Any, function: Any = None) -> str:
         """Add a function's new signature. Return how it differs from the function's earlier ones; "" for the first signature.
 
-        ``function``: the tf.function. If it was traced before its first counted call, these signatures are earlier ones, too.
+        ``function``: the tf.function. Signatures for which it was traced before its first counted call count as earlier ones.
         """
         signature = signature_of(concrete)
         count, known = self._signatures.get(label) or (0, _earlier_signatures(function, concrete, signature))
@@ -57,7 +57,7 @@ class Retracing:
         ``calls``: the number of its counted calls before the current one. ``changed``: what ``add`` returned for the current one.
         """
         count = self.count(label)
-        # If calls < count - 1, some calls were not counted (their runs are beyond the limit), so nothing can be said.
+        # If calls < count - 1, some calls were not counted, as their run is above the maximum number of runs.
         if count < MANY_SIGNATURES or not count - 1 <= calls < CALLS_EACH * count:
             return ""
         return (
@@ -102,7 +102,8 @@ def _earlier_signatures(function: Any, concrete: Any, new: Signature) -> list[Si
     """Return the signatures, other than ``new``, for which TensorFlow traced a tf.function before ``concrete``; at most
     MAX_SIGNATURES."""
     with contextlib.suppress(Exception):
-        traced = list(function._function_cache.values())  # in order; calls are counted later, so newer ones may follow
+        # Oldest first. Calls are counted with a delay, so ``concrete`` may not be the last.
+        traced = list(function._function_cache.values())
         earlier = traced[: [id(each) for each in traced].index(id(concrete))]
         return [signature for each in earlier[-MAX_SIGNATURES:] if (signature := signature_of(each)) != new]
     return []

@@ -72,7 +72,7 @@ class _LoopState:
         self.turn: Turn = ()  # the calls of the current step that have ended
         self.ended_ns = 0  # when the last call in ``turn`` ended
         self.steps = 0  # number of steps of eager loops that have ended on this thread
-        #: Loop -> (number of its last step on this thread, distance from the loop's step before that, in steps of the thread).
+        #: Loop -> (number of its last step on this thread, by how many this exceeds the number of the loop's step before).
         self.pace: dict[EagerLoop, tuple[int, int]] = {}
         self.tracing: tuple[EagerLoop, Any] | None = None  # (probable loop, trace) of the current step
         self.trace_ended = threading.Event()  # set when the traced step has ended
@@ -145,14 +145,14 @@ class EagerSteps:
         if loop is not None:
             assumed_began_ns = state.began_ns
             began_ns = self._end_step(state, loop, end_ns)
-            # If the loop called a compiled function, its step began later than assumed (``_end_step``). A process has one
-            # profiler: if all steps are traced, it traces such functions, and not the step of the loop.
+            # If a compiled function's step ended within this turn, the loop's step begins there (``_end_step``). A process has
+            # one profiler: if all steps are to be traced, it traces that function's steps, so not those of the loop.
             calls_functions = began_ns != assumed_began_ns
             if self._calls.requests.slow_path and not (calls_functions and self._calls.requests.trace_all):
                 self._trace_next(state, (end_ns - began_ns) * 1e-9)
 
     def _new_loop(self, turn: Turn) -> EagerLoop:
-        """Return the loop of a new turn. Loops on the same lines are one run, even if they use different optimizer objects."""
+        """Return the loop of a new turn. Turns on the same lines share one loop, even if their optimizer objects differ."""
         for table in (self._loops, self._loop_of_turn):
             if len(table) >= MAX_LOOPS:
                 table.clear()
@@ -163,7 +163,8 @@ class EagerSteps:
     def _end_step(self, state: _LoopState, loop: EagerLoop, end_ns: int) -> int:
         """Record the end of the step and return when it began."""
         thread = threading.get_ident()
-        # ``under_way`` is minus the end of the thread's last step. If that step ended within this one, this one begins then.
+        # Between steps, ``under_way`` is minus the end of the thread's last step. If that end lies within this step, this step
+        # begins there.
         last_ns = -self._calls.under_way.get(thread, 0)
         start_ns = last_ns if state.began_ns < last_ns <= end_ns else state.began_ns
         traced = self._end_trace(state, loop, end_ns)

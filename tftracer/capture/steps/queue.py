@@ -85,8 +85,9 @@ class StepQueue(OwnErrors):
         self.failed_claims: deque[Claim] = deque()  # claims of steps that failed while they were traced
         self.open_sessions: list[weakref.ref[Any]] = []
         self.arrived = threading.Event()  # set to wake the writer at once
-        self.sees_all_sessions = False  # True: all sessions are recorded without a hook (hook_inject), so hooks record nothing
-        #: Takes (function, ConcreteFunction) of a call, counts the call, and returns the family of its run.
+        self.sees_all_sessions = False  # True: all sessions are recorded, also those without the hook (``hook_inject()``)
+        #: Takes (function, ConcreteFunction) of a call, counts the call, and returns the family of its run
+        #: (runs that differ only in their RunOptions).
         self.count_call: Callable[[Any, Any], RunFamily] = no_functions_watched
         #: Collects the optimized graph of a run's function in its next call; raises UnsupportedError if it cannot be collected.
         self.request_graph: Callable[[RunHandle], None] = refuse_graph
@@ -295,8 +296,8 @@ class StepQueue(OwnErrors):
     def missed_mark(self, reason: str, numbered_family: RunFamily | None = None) -> Missed:
         """Return the mark of a step that should have been traced but was not.
 
-        A request for the next steps stays open. If a step was requested by its number, or all steps were requested, no other step
-        is traced in its place.
+        It is lost if no other step is traced in its place: if it was requested by its number, or all steps were requested. Else
+        the request stays open.
         """
         return Missed(reason, is_lost=numbered_family is not None or self.requests.trace_all)
 
@@ -309,7 +310,7 @@ class StepQueue(OwnErrors):
         run = None if options is None else self.runs.run(family, options)
         return [run] if run and run.run_id else family.handles()
 
-    # --------------------------------------------------------------- one step that is requested by its number, for a job
+    # ------------------------------------- one step requested by its number: all processes of a job then trace the same step
 
     def request_step(self, title: str, step: int) -> bool:
         """Trace only the step with this number. Return False if it may have begun already, or if there is no such run."""

@@ -60,7 +60,7 @@ class TraceBacklog:
 
     def is_full(self) -> bool:
         with self._room:
-            waiting = sum(capture.size for capture in self._traces)
+            waiting_bytes = sum(capture.size for capture in self._traces)
             if len(self._traces) < FEW_TRACES:
-                return waiting >= MAX_BYTES_OF_FEW
-            return waiting >= MAX_BYTES_OF_MANY or len(self._traces) >= MAX_WAITING
+                return waiting_bytes >= MAX_BYTES_OF_FEW
+            return waiting_bytes >= MAX_BYTES_OF_MANY or len(self._traces) >= MAX_WAITING

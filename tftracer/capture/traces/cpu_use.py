@@ -60,7 +60,7 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
         busiest_s = use["busiest_thread_s"] = max((now[0] - then[0] for now, then in script_counters), default=0) * 1e-9
         own_s = sum(now[0] - then[0] for name, (now, then) in counters.items() if name in own_threads) * 1e-9
         # The threads' counters cover slightly more time than the process's counter, so own_s may be too large. So cpu_s is at
-        # least the time of the busiest thread.
+        # least the time of the busiest thread, but never above the process's counter.
         use["cpu_s"] = max(use["cpu_s"] - own_s, min(use["cpu_s"], busiest_s))
         # Linux may count a sleep as a wait (slow/watch/thread_times_in_span.py): waits longer than the step are left out.
         waited = (max(0, now[1] - then[1]) for now, then in script_counters)

@@ -110,7 +110,7 @@ class TraceRequests:
         return bool(self._expected) and any(handle in self._expected for handle in handles)
 
     def has_any(self, handles: list[RunHandle]) -> bool:
-        """Return whether the next step of one of these runs is requested, also by a request for any run or for all steps.
+        """Return whether the next step of one of these runs is requested: by its run, for any run, or for all steps.
 
         Steps that are requested by their number or expected to be slow do not count here. Takes no lock, so the answer may be
         outdated; ``claim`` checks again.

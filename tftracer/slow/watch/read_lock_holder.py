@@ -2,7 +2,7 @@
 
 Python stores a pointer to the thread state of the lock's last holder and, directly after it, whether the lock is taken. The
 address differs between releases and is not documented. The training finds the address once, by comparing values (``LockPlace``).
-The process outside then reads it 10 to 20 times a second (``LockReader``). Tested with Python 3.9 to 3.13.
+The watching process (outside_process.py) then reads it 10 to 20 times a second (``LockReader``). Tested with Python 3.9 to 3.13.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRIES = 100
 
 
 class LockPlace:
-    """Finds where this process stores the holder of its lock: the only place that is right for both callers of ``narrow``."""
+    """Finds where this process stores the holder of its lock. Two threads call ``narrow``: only one place fits both."""
 
     def __init__(self) -> None:
         #: Possible (address of the pointer to the holder, offset of the thread's id).
@@ -76,7 +76,7 @@ class _Symbol(ctypes.Structure):
 
 
 def _size_of_symbol(address: int) -> int:
-    """Return the size of the variable at an address in bytes; 0 if not known. Raises ``AttributeError`` without glibc."""
+    """Return the size in bytes of the variable at an address; 0 if not known. Raises ``AttributeError`` without glibc."""
     information, symbol = (ctypes.c_void_p * 4)(), ctypes.POINTER(_Symbol)()
     success = ctypes.CDLL(None).dladdr1(ctypes.c_void_p(address), information, ctypes.byref(symbol), RTLD_DL_SYMENT)
     is_variable = success and symbol and information[3] == address  # information[3]: address of the nearest symbol

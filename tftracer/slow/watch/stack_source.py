@@ -73,7 +73,7 @@ class StackSource:
             self._counters.watch(natives, ours, others)
 
     def beat(self, native: int, number: int) -> None:
-        """Report that the watch's thread begins its sleep ``number`` (times_of_samples.py)."""
+        """Report a beat: the watch's thread begins the sleep with this number (times_of_samples.py)."""
         if self._outside:
             self._outside.beat(native, number)
 

@@ -1,8 +1,8 @@
 """Reads a few stacks from inside the process while a turn (slow_turn.py) takes too long.
 
-They show which threads exist at that moment; py-spy's record does not show that. If stacks cannot be read from outside, these are
-the only stacks. Frames are read with garbage collections off (frames_of_threads.py). ``faulthandler`` cannot be used: it walks
-the list of threads without its lock, and crashes when TensorFlow ends a thread that called a Python function. While another
+They show which threads exist at that moment; the record of the process outside (py-spy) does not. If stacks cannot be read from
+outside, these are the only stacks. Frames are read with garbage collections off (frames_of_threads.py). ``faulthandler`` cannot
+be used: it walks the list of threads without its lock, and crashes when TensorFlow ends a thread that called a Python function. While another
 thread holds Python's lock, nothing is read. Only the watch's thread uses it.
 """
 
@@ -32,18 +32,18 @@ class InsideStacks:
         self.used_up = False  # whether sampling has used its share of a CPU
         self._samples: deque[StackSample] = deque(maxlen=MAX_SAMPLES)
         self._credit_ns = BURST_NS  # CPU time that sampling may use now
-        self._credited_ns = perf_counter_ns()
+        self._credit_updated_ns = perf_counter_ns()
         #: (thread, start of turn) -> (when to sample next, time until the sample after that).
         self._turns: dict[tuple[int, int], tuple[int, int]] = {}
-        self._profile_ns = 0  # until when to sample for a profile
+        self._profile_until_ns = 0  # until when to sample for a profile
 
     def tick(self, now_ns: int, overdue: dict[int, int]) -> None:
         """Take a sample if it is due. ``overdue``: thread whose turn takes too long -> when the turn began."""
-        self._credit_ns = min(BURST_NS, self._credit_ns + int((now_ns - self._credited_ns) * SHARE))
-        self._credited_ns = now_ns
+        self._credit_ns = min(BURST_NS, self._credit_ns + int((now_ns - self._credit_updated_ns) * SHARE))
+        self._credit_updated_ns = now_ns
         self._turns = {turn: self._turns.get(turn, (0, FIRST_NS)) for turn in overdue.items()}
         due = [turn for turn, (next_ns, _) in self._turns.items() if now_ns >= next_ns]
-        wants_profile = now_ns < self._profile_ns and (not self._samples or now_ns - self._samples[-1].at_ns >= PROFILE_NS)
+        wants_profile = now_ns < self._profile_until_ns and (not self._samples or now_ns - self._samples[-1].at_ns >= PROFILE_NS)
         self.used_up = self._credit_ns <= 0
         if (due or wants_profile) and not self.used_up:
             self._sample()
@@ -52,7 +52,7 @@ class InsideStacks:
             self._turns[turn] = now_ns + interval_ns, min(int(interval_ns * LONGER), LONGEST_NS)
 
     def begin_profile(self, until_ns: int) -> None:
-        self._profile_ns = until_ns
+        self._profile_until_ns = until_ns
 
     def samples_between(self, start_ns: int, end_ns: int) -> list[StackSample]:
         return [sample for sample in self._samples if start_ns <= sample.at_ns <= end_ns]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from tftracer.contract.layers import LayerPhase
 
-#: Deeper scopes count for the scope at this depth.
+#: Deeper scopes count as the scope at this depth.
 MAX_DEPTH = 64
 _MAX_PARTS = 2 * MAX_DEPTH  # maximum number of a name's parts that are examined
 _MAX_COMPARED = 8  # maximum number of positions in a path that are compared with a body's repeated path
@@ -42,8 +42,8 @@ _REWRITTEN = re.compile(r"ConstantFolding|(Arithmetic|Layout|Loop|Dependency|Sco
 _BODIES = frozenset(["body", "cond", "then", "else"])
 _NUMBER = re.compile(r"_\d+")
 _NUMBERED = re.compile(r"_\d+$")
-#: Finds parts of a scope that may not belong to the path, empty parts, and names of optimizers. Most scopes have none of these:
-#: such a scope is itself the path, and its ops belong to the forward pass.
+#: Finds parts of a scope that perhaps do not belong to the path, empty parts, and names of optimizers. Most scopes have none of
+#: these: such a scope is itself the path, and its ops belong to the forward pass.
 _SPECIAL = re.compile(
     rf"(?:^|/)(?:(?:{'|'.join(pattern.pattern for pattern in (_GRADIENTS, _CALL, _REWRITTEN, _NUMBER, _ALLREDUCE))}"
     rf"|{_OPTIMIZER_NAME}|Func|body|cond|then|else)?(?=/|$)|__|a_)",

@@ -51,7 +51,7 @@ def parse_device(name: str) -> Device:
 
 
 def process_of(name: str) -> str:
-    """Return the process that a device belongs to: ``ps/0``."""
+    """Return the process that a device belongs to, such as ``ps/0``."""
     device = parse_device(name)
     return f"{device.job}/{device.task}"
 
@@ -74,7 +74,7 @@ def _match(pattern: re.Pattern[str], name: str) -> str:
 
 
 def _unit(name: str) -> tuple[str, int]:
-    """Return (`GPU`, 0); ("", -1) if the name has no unit. The last unit counts, because a job may be called `gpu`."""
+    """Return (unit, number), such as (`GPU`, 0); ("", -1) if there is no unit. The last one counts: a job may be called `gpu`."""
     units = [(u, n) for u, n in _UNIT.findall(name) if u.lower() not in _NOT_UNITS]
     if not units:
         return "", -1

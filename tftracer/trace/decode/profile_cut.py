@@ -18,7 +18,7 @@ from tftracer.trace.decode.profile_steps import Step, steps_of
 from tftracer.trace.decode.wire import message_field
 from tftracer.trace.decode.xplane_reader import EVENTS, Line, Plane, Space, plane_messages, read_space
 
-_PLANES, _LINES, _KINDS = 1, 3, 4  # field numbers: of XSpace, and of XPlane
+_PLANES, _LINES, _KINDS = 1, 3, 4  # field numbers: planes in XSpace; lines and event metadata in XPlane
 
 
 def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:

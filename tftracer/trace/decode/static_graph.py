@@ -49,7 +49,7 @@ class StaticGraph:
     source: Source
     complete: Bool  # [entities] whether all data inputs of each are among the edges
     argument_edge: Int64  # [arguments] the index of the edge of each input whose position is known
-    argument_position: Int64  # [arguments] position of that input; one edge may be that of several inputs
+    argument_position: Int64  # [arguments] position of that input; several inputs may share one edge
     equations: dict[str, list[int]]  # equation -> the Einsum entities that have it
 
 
@@ -109,7 +109,7 @@ class _Entities:
     def positions(self, consumer: Int64, owner: Int64, slot: Int64) -> Int64:
         """Return [inputs] the index of each among its op's data inputs, if it is needed; else -1.
 
-        ``owner``: [inputs] the number of the op; inputs of one op are in their order.
+        ``owner``: [inputs] the number of the op; the inputs of each op are in the op's input order.
         """
         position = np.full(len(consumer), -1, np.int64)
         rows = np.flatnonzero(self.entity_needs_positions[self.present(consumer)] & (slot >= 0))
@@ -118,7 +118,7 @@ class _Entities:
         return position
 
     def has(self, entity: int) -> bool:
-        """Return the same for one entity."""
+        """Return whether one entity was executed."""
         if not self.present_set:
             self.present_set.update(self.present.values.tolist())
         return entity in self.present_set
@@ -249,7 +249,8 @@ def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> No
 def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
     """Return the first entity number of the device of each input's producer; a function's graph has nodes of several devices.
 
-    ``base``: [nodes] the first number of each node's own device. If the graph lacks a producer, its consumer's counts.
+    ``base``: [nodes] the first number of each node's own device. If the graph lacks a producer, the device of
+    its consumer is used.
     """
     if len(graph.devices) < 2:
         return base[graph.node]

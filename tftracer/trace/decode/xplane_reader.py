@@ -1,7 +1,7 @@
 """Reads an XSpace, the profiler's file (xplane.proto): planes, their lines, and columns of the lines' events.
 
 A plane is a host or a device, a line is a thread or a stream. An event refers to its kind in the plane's event metadata, and has
-stats: named numbers and texts (xplane_stats.py). Events are nearly all of a file, so NumPy finds them (message_spans.py) and
+stats: named numbers and texts (xplane_stats.py). Events make up nearly the whole file, so NumPy finds them (message_spans.py) and
 reads the three numbers that each event begins with; protobuf's parser reads the rest. Strings are read as bytes, because the
 profiler writes some that are not UTF-8. Invalid bytes raise FormatError.
 """
@@ -38,8 +38,8 @@ STAGE = "Iterator::"
 TURN = "ExecutorState::Process"
 #: The event around the traced step in our own profiles.
 STEP_MARKER = "tftracer_step"
-#: Planes that tftracer adds, for the step's edges: the partition graphs that ran (a RunMetadata), or else the definitions of the
-#: step's functions (a FunctionDefLibrary). Other readers ignore them.
+#: Planes that tftracer adds, for the edges of the step's graph: the partition graphs that ran (a RunMetadata), or else the
+#: definitions of the step's functions (a FunctionDefLibrary). Other readers ignore them.
 PARTITIONS_PLANE, DEFINITIONS_PLANE = "/tftracer:partition_graphs", "/tftracer:graph"
 
 _PLANES, _LINES = 1, 3  # field numbers of XSpace and of XPlane

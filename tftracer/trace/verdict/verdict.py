@@ -71,7 +71,8 @@ MAIN_SHARE = 0.5  # a part or an op with this share takes most of the step
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
 #: Starting a trace may take SLOW_TURN_S; if its threads wait for a CPU or for Python's lock, START_IF_BUSY_S.
 START_IF_BUSY_S = 0.2
-#: A part other than compute stands out if it has at least this share of the step; an op type, if it has it of the op time.
+#: A part other than compute stands out if it has at least this share of the step; an op type, if it has at least this
+#: share of the op time.
 LARGE_PART = 1 / 3
 
 
@@ -140,7 +141,8 @@ def headline(verdict: Verdict) -> str:
 
 
 def _shares_of(step: Step, first: Sentence) -> str:
-    """Return a sentence that names the time that the first sentence's shares refer to; "" if it is the whole step or named."""
+    """Return a sentence that names the time that the first sentence's shares refer to; "" if that is the whole step, or
+    if the sentence names it already."""
     text, wholes = first["text"], (duration(step.whole_ns), "first op to its last")
     has_shares = first["code"] in HAVE_SHARES and "%" in text and not any(whole in text for whole in wholes)
     return step.whole_of_shares if has_shares else ""
@@ -160,7 +162,8 @@ def _comes_later(candidate: Sentence, longest_delay_ns: float = 0.0) -> int:
     """Return the first sort key: 0 for causes in every step, 1 for delays of this step alone (an op that is usually short, a time
     before the step), ``LAST_RANK`` for a busy machine, which slows everything and does not show what bounds the step.
 
-    ``longest_delay_ns``: the longest delay of an op. A cause that the watch found ranks as a delay if its delay is shorter.
+    ``longest_delay_ns``: the longest delay of an op. A cause that the watch found gets 1, too, if it cost less time
+    than this.
     """
     if candidate["code"] == "busy_machine":
         return LAST_RANK
@@ -346,8 +349,8 @@ def _describe_longest_op(
     time: OpTime, longest_op: Bool, op_type: MainOpType | None, text: str, scope: str, is_delayed: bool
 ) -> str:
     """Describe the longest op ([n] its executions), as a share of the step, and the op type, as a share of the op time, unless
-    ``text`` names it. ``scope``: a sentence about the main scope. ``is_delayed``: the op is the longest one without ops that were
-    held up."""
+    ``text`` names it. ``scope``: a sentence about the main scope. ``is_delayed``: the op is the longest after ops that were held
+    up are left out."""
     step, nodes = time.step, time.step.longest(longest_op)
     if not nodes or op_type is None:
         return ""
@@ -356,7 +359,7 @@ def _describe_longest_op(
     if is_delayed:
         runs = _without_delay_ns(time, longest_op, nodes[0], runs)
         is_long = runs >= MIN_PART * step.whole_ns
-        # With few traces, an op that was held up in two of them has no lower time here, though it may be short in the others.
+        # With few traces, the time of an op that was held up in two of them is not lowered, though it may be short in the others.
         is_sure = step.has_enough_traces or runs < step.cover(longest_op).length or not may_be_held_up(step, time.work, nodes[0])
         tells = is_long and is_sure
         longest = f" Without what was held up, the longest op, {name}, runs for {duration(runs)}." if tells else ""
