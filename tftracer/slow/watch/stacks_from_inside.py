@@ -2,8 +2,8 @@
 
 They show which threads exist at that moment; the record of the process outside (py-spy) does not. If stacks cannot be read from
 outside, these are the only stacks. Frames are read with garbage collections off (frames_of_threads.py). ``faulthandler`` cannot
-be used: it walks the list of threads without its lock, and crashes when TensorFlow ends a thread that called a Python function. While another
-thread holds Python's lock, nothing is read. Only the watch's thread uses it.
+be used: it walks the list of threads without its lock, and crashes when TensorFlow ends a thread that called a Python function.
+While another thread holds Python's lock, nothing is read. Only the watch's thread uses it.
 """
 
 from __future__ import annotations
