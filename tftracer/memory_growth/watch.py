@@ -1,6 +1,7 @@
 """Reads the process's memory once a second, proves growth, and then finds what grows. On the thread ``tftracer-memory``.
 
-It reads one small file of Linux. Only when growth is proven, Python's objects are counted (three times). Python's tracemalloc
+It reads one small file of Linux. Only when growth is proven, Python's objects are counted (three times, and
+again later if that does not show what grows). Python's tracemalloc
 would show lines, but is not used: it made steps 2 to 27 times as long, and its end crashed trainings on Python 3.11.
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 from tftracer.memory_growth import growth_proof
 from tftracer.memory_growth.cause_of_growth import find_cause
 from tftracer.memory_growth.memory_curve import Curve, Reading
+from tftracer.memory_growth.object_counts import MAX_HELD_S
 from tftracer.memory_growth.saved_memory_growth import MAX_GROWTHS, Growth, MemoryFacts
 from tftracer.trace.arrays.types import Float64
 
@@ -27,6 +29,9 @@ PROOF_S, READINGS = 60.0, 60
 WARM_UP, JUDGE = 15, 5
 MIN_STEPS = 5  # number of the first steps, after which the WARM_UP readings begin
 JOIN_S = 5.0
+#: On a busy machine the cause may not be found at once. While the memory grows, it is searched for again after TRY_AGAIN times
+#: the shortest time of a proof, MAX_TRIES times in all.
+TRY_AGAIN, MAX_TRIES = 2, 3
 
 
 def _proof_seconds() -> float:
@@ -48,6 +53,8 @@ class MemoryWatch:
         self._growths: list[Growth] = []
         self._slope: growth_proof.Slope | None = None  # slope of the current growth, as it was proven; None: no growth now
         self._training_since: float | None = None  # when the judged time begins; None: first steps not yet over
+        self._tries = 0  # how often the cause of the current growth was searched for
+        self._next_try = 0.0  # when to search again if it was not found
         self._unknown = ""
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -123,13 +130,20 @@ class MemoryWatch:
             self._growths[-1] = replace(growth, is_growing=not has_stopped)
         if has_stopped:
             self._slope = None
+        elif not growth.things and growth.held_s <= MAX_HELD_S and self._tries < MAX_TRIES and float(at[-1]) >= self._next_try:
+            self._find_cause(growth.rate)
 
     def _begin(self, slope: growth_proof.Slope) -> None:
         """Add a growth and find what grows. The memory is not read meanwhile, because counting objects takes memory itself."""
         with self._lock:
             self._growths = [*self._growths[-MAX_GROWTHS + 1 :], Growth.of(slope)]
-        self._slope = slope
-        finding = find_cause(slope.rate, self._stopping.wait, self._period, functions=self._functions)
+        self._slope, self._tries = slope, 0
+        self._find_cause(slope.rate)
+
+    def _find_cause(self, rate: float) -> None:
+        finding = find_cause(rate, self._stopping.wait, self._period, functions=self._functions)
+        self._tries += 1
+        self._next_try = time.time() + TRY_AGAIN * self._proof_s
         if finding is not None:
             with self._lock:
                 self._growths[-1] = self._growths[-1].explained(finding)
