@@ -57,9 +57,13 @@ def find_cause(
     period: float,
     clock: Callable[[], float] = time.monotonic,
     functions: Callable[[], Sequence[Any]] = list,
+    may_list: bool = True,
 ) -> Finding | None:
-    """Find what grows; None if the process ends before. ``rate``: bytes a second. ``wait``: waits for seconds, returns True if
-    the process ends. ``period``: seconds between readings. ``functions``: the ConcreteFunctions that are alive.
+    """Find what grows; None if the process ends before, or if no container explains the growth and ``may_list`` is False.
+
+    ``rate``: bytes a second. ``wait``: waits for seconds, returns True if the process ends. ``period``: seconds between readings.
+    ``functions``: the ConcreteFunctions that are alive. ``may_list``: whether all objects may be listed, which delays the
+    training.
 
     Measuring the script's containers delays no thread. Objects are listed only if no container explains the growth. If listing
     them would delay the training too long, only functions are counted.
@@ -76,6 +80,8 @@ def find_cause(
     if explaining:
         thing = _thing(explaining[0])
         return Finding(thing.kind, (thing,), 0, 0.0, True)
+    if not may_list:
+        return None
     finding = _count_objects(rate, lambda: wait(READINGS_BETWEEN_COUNTS * period), grown, clock)
     function_rate = steady_rate(*function_counts)
     if finding is None or finding.is_complete or function_rate is None:

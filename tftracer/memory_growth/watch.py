@@ -130,8 +130,8 @@ class MemoryWatch:
             self._growths[-1] = replace(growth, is_growing=not has_stopped)
         if has_stopped:
             self._slope = None
-        elif not growth.things and growth.held_s <= MAX_HELD_S and self._tries < MAX_TRIES and float(at[-1]) >= self._next_try:
-            self._find_cause(growth.rate)
+        elif not growth.things and self._tries < MAX_TRIES and float(at[-1]) >= self._next_try:
+            self._find_cause(growth.rate, may_list=growth.held_s <= MAX_HELD_S)
 
     def _begin(self, slope: growth_proof.Slope) -> None:
         """Add a growth and find what grows. The memory is not read meanwhile, because counting objects takes memory itself."""
@@ -140,10 +140,12 @@ class MemoryWatch:
         self._slope, self._tries = slope, 0
         self._find_cause(slope.rate)
 
-    def _find_cause(self, rate: float) -> None:
-        finding = find_cause(rate, self._stopping.wait, self._period, functions=self._functions)
+    def _find_cause(self, rate: float, may_list: bool = True) -> None:
+        finding = find_cause(rate, self._stopping.wait, self._period, functions=self._functions, may_list=may_list)
         self._tries += 1
         self._next_try = time.time() + TRY_AGAIN * self._proof_s
         if finding is not None:
             with self._lock:
-                self._growths[-1] = self._growths[-1].explained(finding)
+                growth = self._growths[-1]
+                lists, held_s = growth.lists + finding.lists, growth.held_s + finding.held_s
+                self._growths[-1] = growth.explained(finding._replace(lists=lists, held_s=held_s))
