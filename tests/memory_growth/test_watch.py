@@ -44,7 +44,7 @@ def test_what_grows_is_searched_for_again_if_it_was_not_found(monkeypatch: pytes
 
     def is_found() -> bool:
         kept.append(bytearray(b"x" * (1 << 20)))
-        time.sleep(0.01)
+        time.sleep(0.01)  # the memory has to grow evenly, for a second at least
         assert len(kept) < 2000, memory.facts()
         return any(growth.things == (thing,) for growth in memory.facts().growths)
 

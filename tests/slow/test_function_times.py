@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import CodeType
 
 import pytest
 
@@ -24,9 +25,9 @@ class Clock:
         self.times = FunctionTimes()
         self.times.start()
 
-    def call(self, start_ms: float, end_ms: float, thread: int = 1, code: object = LOAD) -> None:
+    def call(self, start_ms: float, end_ms: float, thread: int = 1, code: CodeType = LOAD) -> None:
         self.now_ns = int(start_ms * MS)
-        self.times.begin(thread, code)  # type: ignore[arg-type]
+        self.times.begin(thread, code)
         self.now_ns = int(end_ms * MS)
         self.times.end(thread)
 

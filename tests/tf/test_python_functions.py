@@ -22,6 +22,7 @@ queue = StepQueue()
 runs = FunctionRuns(queue)
 runs.watch()
 
+# The functions sleep, because their length is what is measured.
 def of_py_function(x):
     time.sleep(0.2)
     return x

@@ -75,27 +75,31 @@ class FunctionTimes:
         end_ns = perf_counter_ns()
         cpu_ns, has_waited = used_since(before)
         busy_ns = end_ns - start_ns if has_waited else min(cpu_ns, end_ns - start_ns)
+        entry = Entry(start_ns, end_ns, busy_ns, cpu_ns, 1, code)
         entries = self._entries.get(thread)
         if entries is None:
             if len(self._entries) >= MAX_THREADS:
-                self._forget(end_ns)
-            entries = self._entries.setdefault(thread, deque(maxlen=MAX_ENTRIES))
-        last = entries[-1] if entries else None
-        if last and last.code is code and start_ns - last.end_ns <= NEXT_NS and end_ns - last.start_ns <= ENTRY_NS:
+                self._forget_oldest()
+            self._entries[thread] = deque([entry], maxlen=MAX_ENTRIES)  # never empty, because other threads read the last entry
+            return
+        last = entries[-1]
+        if last.code is code and start_ns - last.end_ns <= NEXT_NS and end_ns - last.start_ns <= ENTRY_NS:
             entries[-1] = Entry(last.start_ns, end_ns, last.busy_ns + busy_ns, last.cpu_ns + cpu_ns, last.calls + 1, code)
             return
         if len(entries) == MAX_ENTRIES:
             self.since_ns = max(self.since_ns or 0, entries[0].end_ns)
-        entries.append(Entry(start_ns, end_ns, busy_ns, cpu_ns, 1, code))
+        entries.append(entry)
 
     def is_running(self, thread: int) -> bool:
         """Return whether a thread is in a call: a call within it is a part of it."""
         return thread in self._running
 
-    def _forget(self, now_ns: int) -> None:
-        """Forget the thread whose last call ended first."""
-        oldest = min(list(self._entries), key=lambda thread: self._entries[thread][-1].end_ns)
-        self.since_ns = max(self.since_ns or now_ns, self._entries.pop(oldest)[-1].end_ns)
+    def _forget_oldest(self) -> None:
+        """Forget the thread whose last call ended first. Other threads may do so at the same time."""
+        ends = {thread: entries[-1].end_ns for thread in list(self._entries) if (entries := self._entries.get(thread))}
+        oldest = min(ends, key=ends.__getitem__)
+        self._entries.pop(oldest, None)
+        self.since_ns = max(self.since_ns or 0, ends[oldest])
 
     def within(self, start_ns: int, end_ns: int) -> Functions | None:
         """Return the functions within a span, without calls that had not ended then; None if they are not known."""
@@ -104,16 +108,13 @@ class FunctionTimes:
         earlier: list[Entry] = []
         longest: list[Entry] = []
         longest_ns, cpu_ns, is_called = 0.0, 0.0, False
-
-        def outlasts(entry: Entry) -> bool:  # then nothing in the span waited for its result
-            return entry.calls == 1 and entry.end_ns > end_ns
-
         for entries in map(list, list(self._entries.values())):
             newest = list(takewhile(lambda entry: entry.end_ns > start_ns - USUAL_NS, reversed(entries)))
             earlier += (entry for entry in newest if entry.end_ns <= start_ns)
             overlapping = [entry for entry in newest if entry.start_ns < end_ns and entry.end_ns > start_ns]
             cpu_ns += sum(entry.cpu_ns * entry.share_within(start_ns, end_ns) for entry in overlapping)
-            inner = [entry for entry in overlapping if not outlasts(entry)]
+            # If a call ends after the span, nothing in the span waited for its result.
+            inner = [entry for entry in overlapping if entry.calls > 1 or entry.end_ns <= end_ns]
             busy_ns = sum(entry.busy_within(start_ns, end_ns) for entry in inner)
             is_called = is_called or bool(inner)
             if busy_ns > longest_ns:
